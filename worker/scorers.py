@@ -64,7 +64,7 @@ def _find_gap() -> str:
 
 
 def _package_paths() -> list[Path]:
-    """Return the folders that a scorer may import from. None holds data, secrets or this checkout."""
+    """Return the folders from which a scorer may import, without any that holds data or secrets."""
     private = [settings.DATA_DIR, settings.SECRETS_DIR, settings.SCORERS_DIR, settings.BASE_DIR / "manage.py"]
     paths = [Path(path).absolute() for path in sys.path]
     return [path for path in paths if path.exists() and not any(each.is_relative_to(path) for each in private)]
