@@ -5,6 +5,7 @@ from evalboard.contract.run import Run
 from evalboard.contract.trace import TokenAtPosition
 from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import fixed, listed
+from frontend.shell.charts.axes import MIN_DRAWN
 from frontend.shell.findings import Headline, split_claim
 from frontend.templatetags.numbers import points, share, span
 from runs.run import TraceWindow
@@ -236,7 +237,7 @@ def _list_repeats(repeats: tuple[int, ...]) -> str:
 def describe_margins(window: TraceWindow, narrowest: TokenAtPosition) -> Headline:
     code = "tied" if narrowest.margin == 0 else "closest"
     claim = SAID.write(code, at=narrowest.position, margin=fixed(narrowest.margin or 0.0, 3))
-    codes = ("chart", "thinned") if window.is_thinned else ("chart",)
+    codes = () if window.n < MIN_DRAWN else ("chart", "thinned") if window.is_thinned else ("chart",)
     return Headline(claim, speak(SAID.claim(each) for each in codes))
 
 
