@@ -109,7 +109,7 @@ SAID = Messages(
         },
         ("buckets", "asserts"): {"one_bucket": "{names}.", "several_buckets": "{n} buckets: {names}."},
         ("pins", "asserts"): {"pins": "{settings}."},
-        ("scorers", "asserts"): {"scorer": "{digest}, the suite’s own{more}."},
+        ("scorers", "asserts"): {"scorer": "The suite’s own{more}."},
         ("repeats", "allows"): {
             "dots": "Each dot is a repeat.",
             "interval": "On these cases [{low:points}, {high:points}] at {level}.",
