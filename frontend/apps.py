@@ -10,9 +10,10 @@ class FrontendConfig(AppConfig):
 
     def ready(self) -> None:
         user_logged_in.connect(_begin_session)
-        # Django's own words are "Ensure this value is …".
-        for validator, words in ((MinValueValidator, "at least"), (MaxValueValidator, "at most")):
-            validator.message = f"This must be {words} %(limit_value)s."
+        from frontend.shell.forms import LIMITS  # needs the apps to be loaded
+
+        for validator, code in ((MinValueValidator, "least"), (MaxValueValidator, "most")):
+            validator.message = LIMITS.write(code)
 
 
 def _begin_session(request: Any, **facts: Any) -> None:

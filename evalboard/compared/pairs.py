@@ -34,11 +34,12 @@ def write_pair(
     """Return a row of the list. pair: a `Flip`, or a record with its fields. words: of both sides' tokens."""
     evidence = {name: value for name, value in pair.evidence.items() if name not in OWN}
     served = [by_letter.get(bucket, "") for bucket in pair.evidence["buckets"]]
+    cause = Cause(pair.cause, pair.numeric or None, pair.evidence)
     return ComparedCase.from_record(
         pair,
         case=listed.case,
         numeric=pair.numeric or None,
-        text=explain_cause(Cause(pair.cause, pair.numeric or None, pair.evidence), replay=listed.replay),
+        text=explain_cause(cause, replay=listed.replay, backends=served),
         evidence=evidence,
         score_baseline=to_points(pair.score_baseline),
         score_candidate=to_points(pair.score_candidate),

@@ -25,6 +25,7 @@ from evalboard.contract.run import SuiteNamed
 from evalboard.contract.treatments import AUTO, BY_ID, BY_INPUT, PROMPT_TREATMENT, Terms
 from evalboard.core.compare import (
     MAX_USUAL,
+    NO_BUCKET,
     PARTED_ALIKE,
     AlikeRows,
     Comparing,
@@ -253,10 +254,11 @@ class LogComparison:
     @cached_property
     def backends(self) -> dict[int, str]:
         """The names of both logs' backends by bucket; a log has no endpoint with permanent names."""
-        endpoints = [self._name(run).endpoint for run in (self.baseline, self.candidate)]
+        runs = self.baseline, self.candidate
+        endpoints = [self._name(run).endpoint for run in runs]
         names: dict[str, dict[int, str]] = {endpoint: {} for endpoint in endpoints}
-        for endpoint, side in zip(endpoints, self.sides, strict=True):
-            for bucket in sorted(set(side.bucket_ids) - names[endpoint].keys()):
+        for endpoint, run in zip(endpoints, runs, strict=True):
+            for bucket in sorted(_bucket_ids(run) - names[endpoint].keys()):
                 manifest = self.store.buckets[bucket].fingerprint.manifest
                 names[endpoint][bucket] = name_backend(manifest, names[endpoint].values())
         return join_names(names[endpoints[0]], names[endpoints[1]], endpoints[1])
@@ -350,7 +352,7 @@ class LogComparison:
         if not repeats:
             raise InvalidInput("No repeat of the log has all of its cases, so there is nothing to compare.")
         columns = [repeat.columns.take(cases) for repeat in repeats]
-        ids = {int(pk) for each in repeats for pk in np.unique(each.columns.buckets)}
+        ids = _bucket_ids(run)
         buckets = {pk: bucket for pk, bucket in self.store.buckets.items() if pk in ids}
         lacks_prompts = run.is_log and any(list(case.messages) == unknown_prompt() for case in version.cases)
         fields = lay_columns(
@@ -363,6 +365,7 @@ class LogComparison:
             buckets=buckets,
             served=served_beside(run, other, buckets.values(), NAMES),
             names=NAMES,
+            backends=self.backends,
             unknown_prompts=run.source_id if lacks_prompts else "",
             is_logged=run.is_log,
         )
@@ -418,6 +421,10 @@ class LogComparison:
                 if not repeat.is_whole and repeat.status not in WITHOUT_SCORE
             ],
         )
+
+
+def _bucket_ids(run: LogRun) -> set[int]:
+    return {int(pk) for repeat in run.whole for pk in np.unique(repeat.columns.buckets)} - {NO_BUCKET}
 
 
 def _key(case: CaseDocument, has_inputs: bool) -> str:

@@ -87,6 +87,16 @@ SAID = Messages(
             "chance": "{n:chosen case} {n:is|are} left out as chance ({names:list}): one side gave several answers in "
             "{n_decodings} equal decodings.",
         },
+        ("controls", "asserts"): {
+            "none_moved": "{n:further case} that did not move {n:was a control|were controls}: none moved in any step.",
+            "some_moved": "{n:further case} that did not move {n:was a control|were controls}: some moved in "
+            "{n_steps:step}.",
+        },
+        ("steps", "asserts"): {
+            "one_field": "Only this field differs, so its two steps are the settings of the two runs, decoded again.",
+            "marks": "Up to where the two runs part, each step gave: {marks}.",
+            "spaces": "In a token, · is a space.",
+        },
         ("score", "unknown"): {
             "not_reproduced": "The cases that moved the score did not reproduce; their cause is unknown.",
         },

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from evalboard.wording.bisect import MARK_WORDS, MARKS
-from evalboard.wording.numbers import capital, counted, points, scores_beside, signed
+from evalboard.wording.bisect import MARK_WORDS, MARKS, SAID
+from evalboard.wording.numbers import capital, points, scores_beside, signed
 
 if TYPE_CHECKING:
     from evalboard.contract.lab import Bisect, BisectCase, BisectField, BisectSide, Experiment
@@ -38,11 +38,12 @@ def bisect_parts(experiment: "Experiment", bisect: "Bisect", *, address: str) ->
     parts += [markdown_table(_SIDE_HEADS, _side_rows(bisect))] if bisect.sides else []
     parts += ["## Fields that differ", markdown_table(_HEADS, (_field_cells(each, bisect) for each in bisect.fields))]
     if len(bisect.fields) == 1 and bisect.steps:
-        parts += ["Only this field differs, so its two trials are the settings of the two runs, decoded again."]
+        parts += [SAID.write("one_field")]
     if bisect.cases:
         parts += ["## What each step gave", markdown_table(*_grid(bisect))]
-        parts += [f"{describe_marks()} {describe_beside(bisect)}".strip()]
-        parts += ["## Chosen cases", markdown_table(_CASE_HEADS, _case_cells(bisect)), "In a token, · is a space."]
+        marks = ", ".join(f"{mark} {MARK_WORDS[shown]}" for shown, mark in MARKS.items())
+        parts += [f"{SAID.write('marks', marks=marks)} {describe_beside(bisect)}".strip()]
+        parts += ["## Chosen cases", markdown_table(_CASE_HEADS, _case_cells(bisect)), SAID.write("spaces")]
     return parts
 
 
@@ -96,22 +97,13 @@ def describe_points(value: float | None) -> str:
     return NOTHING if value is None else signed(value)
 
 
-def describe_marks() -> str:
-    """Say what the marks of a step mean."""
-    marks = ", ".join(f"{mark} {MARK_WORDS[shown]}" for shown, mark in MARKS.items())
-    return f"Up to where the two runs part, each step gave: {marks}."
-
-
 def describe_beside(bisect: "Bisect") -> str:
     """Say whether the control cases, which did not differ, changed in any step; "" without any."""
     known = [step.n_beside_moved for step in bisect.steps if step.n_beside_moved is not None]
     if not bisect.n_beside or not known:
         return ""
-    cases = f"{counted(bisect.n_beside, 'further case')} that did not move"
-    if not sum(known):
-        return f"{capital(cases)} were controls: none moved in any step."
-    n_steps = sum(bool(each) for each in known)
-    return f"{capital(cases)} were controls: some moved in {counted(n_steps, 'step')}."
+    n_steps = sum(map(bool, known))
+    return SAID.write("some_moved" if n_steps else "none_moved", n=bisect.n_beside, n_steps=n_steps)
 
 
 def _field_cells(field: "BisectField", bisect: "Bisect") -> Sequence[str]:

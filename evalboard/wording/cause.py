@@ -46,13 +46,13 @@ SPIKE_OVER_MEAN = 4  # the largest of 120 positions of even noise is below, 99 t
 LIMITS = {"max_tokens": "token limits", "stop": "stop texts", "finish_reason": "finish reasons"}
 
 
-def explain_cause(cause: Cause, *, replay: str = "") -> str:
+def explain_cause(cause: Cause, *, replay: str = "", backends: Sequence[str] = ("", "")) -> str:
     """Explain a cause in a sentence or two, with other differences and whether it is inside the thinking.
 
-    replay: the command that decodes the case again, "" if there is none.
+    replay: the command that decodes the case again, "" if there is none. backends: what pages call those of both sides.
     """
     facts = cause.evidence
-    claims = [CAUSES.claim(cause.code, cause=cause)]
+    claims = [CAUSES.claim(cause.code, cause=cause, backends=backends)]
     if names := name_changes(facts):
         claims.append(NOTES.claim("confounded", names=names))
     if "in_reasoning_at" in facts:
@@ -237,13 +237,9 @@ def _sampling_changed(cause: Cause) -> str:
     return f"The sampling settings differ: {listed(parts)}.{_beside(cause)}"
 
 
-def _backend_changed(cause: Cause) -> str:
-    parts = [
-        _sides(cause.evidence, name, f"{name} {{}} → {{}}", shorten=name == "fingerprint")
-        for name in ("fingerprint", "backend")
-        if f"{name}_baseline" in cause.evidence
-    ]
-    return f"Another backend answered: {', '.join(parts)}.{_beside(cause)}"
+def _backend_changed(facts: Facts) -> str:
+    named = f": {' → '.join(facts['backends'])}" if all(facts["backends"]) else ""
+    return f"Another backend answered{named}.{_beside(facts['cause'])}"
 
 
 def _leak(cause: Cause) -> str:
@@ -418,7 +414,7 @@ CAUSES = Messages(
             "model_changed": _by_cause(_model_changed),
             "prompt_mismatch": _by_cause(_prompt_mismatch),
             "sampling_changed": _by_cause(_sampling_changed),
-            "backend_changed": _by_cause(_backend_changed),
+            "backend_changed": _backend_changed,
             "model_name_changed": _by_cause(_model_name_changed),
             "silent_change": _by_cause(_silent_change),
             "seed_ignored": _by_cause(_seed_ignored),

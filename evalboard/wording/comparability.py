@@ -112,8 +112,7 @@ def _mixed_fingerprint(facts: Facts) -> str:
 
 def _share(served: Facts) -> str:
     share = percent(served["share"], 0 if served["share"] >= 0.02 else 1)
-    fingerprint = served.get("shown", served["fingerprint"])  # comparisons of before have the one that was compared
-    return f"{fingerprint[:8] or 'an unknown stack'} ({name_batching(served['batch_class'])}) {share}"
+    return f"backend {served['backend']} ({name_batching(served['batch_class'])}) {share}"
 
 
 def _model_changed(facts: Facts) -> str:

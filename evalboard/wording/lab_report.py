@@ -5,12 +5,13 @@ It is complete enough to write a post-mortem from.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from evalboard.contract.lab_kinds import CONTROL, Source
 from evalboard.wording.bisect_report import bisect_command, bisect_parts, markdown_table
 from evalboard.wording.lab import bound_points, describe_arm
+from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import capital, counted, fixed, points, score_digits, signed
 
 if TYPE_CHECKING:
@@ -18,6 +19,26 @@ if TYPE_CHECKING:
     from evalboard.contract.parts import BucketNamed
 
 NOTHING = "–"
+WHEN = "%Y-%m-%d %H:%M UTC"
+SAID = Messages(
+    "experiment_report",
+    {
+        ("columns", "asserts"): {
+            "rows": "Each row changes one thing, and is compared with the control's first run.",
+            "cases": "The suite has {n:case}; one case is {points:points} points.",
+            "range": "± is half of the range, including the control's score.",
+            "chosen": "Chosen settings show that range; they were not sampled.",
+            "first_flip": "First flip: the median token where texts part, from 0.",
+            "speed": "Speed: tokens a second, as a multiple of the control's.",
+            "intervals": "Intervals and bounds (≤) are at 95 %: they cover more runs of these cases, not other cases.",
+        },
+        ("plan", "asserts"): {
+            "planned": "Planned by {who} on {at}{more}.",
+            "pinned": "Settings that stay fixed, by the profile {profile}:",
+        },
+        ("plan", "advises"): {"again": "Run it again: `{command}`"},
+    },
+)
 
 
 def render_report(experiment: "Experiment", *, address: str = "") -> str:
@@ -43,19 +64,10 @@ def render_report(experiment: "Experiment", *, address: str = "") -> str:
 
 def _describe_columns(experiment: "Experiment") -> str:
     """Say what the table's figures are compared with, and what they do not cover."""
-    sentences = ["Each row changes one thing, and is compared with the control's first run."]
-    if experiment.case_points is not None:
-        n_cases = counted(round(100 / experiment.case_points), "case")
-        sentences += [f"The suite has {n_cases}; one case is {points(experiment.case_points)} points."]
-    return " ".join([*sentences, *_COLUMN_WORDS])
-
-
-_COLUMN_WORDS = (
-    "± is half of the range, including the control's score. Settings that were chosen, not sampled, show that range.",
-    "First flip: the median token where texts part, from 0.",
-    "Speed: tokens a second, as a multiple of the control's.",
-    "Intervals and bounds (≤) are at 95 %, over more runs of these cases; they do not cover other cases.",
-)
+    one_case = experiment.case_points
+    n_cases = round(100 / one_case) if one_case else 0
+    codes = [code for code, row in SAID.items() if row.subject == "columns" and (n_cases or code != "cases")]
+    return speak(SAID.claim(code, n=n_cases, points=one_case) for code in codes)
 
 
 def repeat_command(experiment: "Experiment") -> str:
@@ -79,21 +91,18 @@ def _cost_parts(experiment: "Experiment", address: str) -> list[str]:
 
 
 def _setting_parts(experiment: "Experiment") -> list[str]:
-    pinned = f"Settings that stay fixed, by the profile {experiment.profile_name}:"
+    pinned = SAID.write("pinned", profile=experiment.profile_name)
     settings = f"```json\n{json.dumps(experiment.settings, indent=2, sort_keys=True)}\n```"
     known = [] if experiment.settings is None else [pinned, settings]
-    return ["## Settings", *known, f"Run it again: `{repeat_command(experiment)}`"]
+    return ["## Settings", *known, SAID.write("again", command=repeat_command(experiment))]
 
 
 def _describe_times(experiment: "Experiment") -> str:
     """Say who planned it, and when it was confirmed and ended."""
-    planned = f"Planned by {experiment.created_by or 'an unknown person'} on {_instant(experiment.created_at)}"
     steps = (("confirmed", experiment.started_at), ("ended", experiment.finished_at))
-    return "; ".join([planned, *(f"{word} on {_instant(at)}" for word, at in steps if at is not None)]) + "."
-
-
-def _instant(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    more = "".join(f"; {word} on {at.astimezone(UTC):{WHEN}}" for word, at in steps if at is not None)
+    planned_at = f"{experiment.created_at.astimezone(UTC):{WHEN}}"
+    return SAID.write("planned", who=experiment.created_by or "an unknown person", at=planned_at, more=more)
 
 
 def _served_cells(experiment: "Experiment", address: str) -> Iterable[Sequence[str]]:

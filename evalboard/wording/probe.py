@@ -17,9 +17,8 @@ from evalboard.wording.numbers import capital, counted, fixed, listed, p_value, 
 
 Numbers = Mapping[str, Any]
 
-SHOWN = 12  # characters of a fingerprint
 SHOWN_NAME = 60  # of what names a backend, an address perhaps
-MAX_SHOWN = 4  # fingerprints
+MAX_SHOWN = 4  # stacks
 
 
 def describe_finding(kind: str, state: str, numbers: Numbers) -> str:
@@ -196,9 +195,9 @@ def _chance(numbers: Numbers, *names: str) -> str:
 def _routing_one(numbers: Numbers) -> str:
     if numbers.get("is_remote"):
         return _one_backend(numbers)
-    fingerprint = numbers["fingerprints"][0]["fingerprint"][:SHOWN]
+    stack = _name_stack(numbers, numbers["fingerprints"][0]["fingerprint"])
     since = ", as before" if numbers["last_fingerprint"] else ""
-    text = f"One serving stack: {_answers(numbers)} came from fingerprint {fingerprint}{since}."
+    text = f"One serving stack: {_answers(numbers)} came from {stack}{since}."
     n, share = numbers["n_calls"] - numbers["n_failed"], percent(numbers["certificate"], 0)
     verb = "rules" if n == 1 else "rule"
     limit = f"{counted(n, 'answer')} {verb} out a second backend with over {share} of the requests (95 % confidence)."
@@ -206,7 +205,7 @@ def _routing_one(numbers: Numbers) -> str:
 
 
 def _one_backend(numbers: Numbers) -> str:
-    name, n = numbers["fingerprints"][0]["fingerprint"][:SHOWN_NAME], numbers["fingerprints"][0]["n"]
+    name, n = _name_stack(numbers, numbers["fingerprints"][0]["fingerprint"]), numbers["fingerprints"][0]["n"]
     since = ", as before" if numbers["last_fingerprint"] else ""
     share = percent(numbers["certificate"], 1)
     limit = (
@@ -215,22 +214,27 @@ def _one_backend(numbers: Numbers) -> str:
     return f"One backend, as the answers report it: {counted(n, 'answer')} came from {name}{since}. {limit}"
 
 
+def _name_stack(numbers: Numbers, fingerprint: str) -> str:
+    """Return what pages call a stack of ours, or what names an external backend."""
+    name: str = numbers.get("stacks", {}).get(fingerprint, fingerprint)
+    return name[:SHOWN_NAME]
+
+
 def _routing_rotated(numbers: Numbers) -> str:
-    if numbers.get("is_remote"):
-        now, last = numbers["fingerprints"][0]["fingerprint"], numbers["last_fingerprint"]
-        turn = f"{_n_answers(numbers)} came from {now[:SHOWN_NAME]}, earlier ones from {last[:SHOWN_NAME]}"
-        return f"Another backend answers: {turn}. Baselines of the old one have expired."
-    now, last = numbers["fingerprints"][0]["fingerprint"][:SHOWN], numbers["last_fingerprint"][:SHOWN]
-    turn = f"{_answers(numbers)} came from fingerprint {now}, earlier ones from {last}"
+    now, last = numbers["fingerprints"][0]["fingerprint"], numbers["last_fingerprint"]
+    turn = f"came from {_name_stack(numbers, now)}, earlier ones from {_name_stack(numbers, last)}"
     expired = "Baselines of the old one have expired."
-    return f"The serving stack has changed: {turn}. {expired}{_silent(numbers)}"
+    if numbers.get("is_remote"):
+        return f"Another backend answers: {_n_answers(numbers)} {turn}. {expired}"
+    return f"The serving stack has changed: {_answers(numbers)} {turn}. {expired}{_silent(numbers)}"
 
 
 def _routing_several(numbers: Numbers) -> str:
     known = [row for row in numbers["fingerprints"] if row["fingerprint"] is not None]
     if numbers.get("is_remote"):
         return _several_backends(numbers, known)
-    parts = [f"{row['fingerprint'][:SHOWN]} ({percent(row['share'], 0)})" for row in known[:MAX_SHOWN]]
+    shares = [(_name_stack(numbers, row["fingerprint"]), row["share"]) for row in known[:MAX_SHOWN]]
+    parts = [f"{name} ({percent(part, 0)})" for name, part in shares]
     parts += [f"{len(known) - MAX_SHOWN} more"] if len(known) > MAX_SHOWN else []
     parts += [f"unknown ones ({numbers['n_unknown']})"] if numbers["n_unknown"] else []
     origin = f"{_answers(numbers)} came from {listed(parts)}"
@@ -239,7 +243,7 @@ def _routing_several(numbers: Numbers) -> str:
 
 
 def _several_backends(numbers: Numbers, known: Sequence[Mapping[str, Any]]) -> str:
-    parts = [f"{row['fingerprint'][:SHOWN_NAME]} gave {row['n']:,}" for row in known[:MAX_SHOWN]]
+    parts = [f"{_name_stack(numbers, row['fingerprint'])} gave {row['n']:,}" for row in known[:MAX_SHOWN]]
     parts += [f"{len(known) - MAX_SHOWN} more gave others"] if len(known) > MAX_SHOWN else []
     n_unknown = numbers["n_unknown"]
     parts += [f"{n_unknown:,} {'names' if n_unknown == 1 else 'name'} no backend"] if n_unknown else []

@@ -324,11 +324,11 @@ def pins_broken(facts: Facts) -> str:
 @warns("answers", must_act="operator", subject="backends")
 def several_buckets(facts: Facts) -> str:
     """several buckets answered a run: the share and the score of each"""
-    # buckets: [share, fingerprint, batch class, points or None] of each, the largest share first.
+    # buckets: [share, backend, batch class, points or None] of each, the largest share first.
     parts = []
-    for share, fingerprint, batch_class, score in facts["buckets"]:
+    for share, backend, batch_class, score in facts["buckets"]:
         scored = "" if score is None else f", {points(score)} points"
-        parts.append(f"{100 * share:.0f} % by {fingerprint} ({name_batching(batch_class)}{scored})")
+        parts.append(f"{100 * share:.0f} % by backend {backend} ({name_batching(batch_class)}{scored})")
     return f"{_who(facts)} was answered by {len(parts)} buckets, each scored separately: {', '.join(parts)}."
 
 

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 from evalboard import oidc
 from evalboard.contract.access import ApiToken
 from evalboard.core.errors import LinkSpent
+from evalboard.wording.messages import Messages
 from frontend.access.forms import TokenForm
 from frontend.shell.forms import blaming, posted_from
 from frontend.shell.lists import read_view
@@ -38,12 +39,17 @@ from runs.access import (
 
 LINK_PARAMETER = "sesame"
 BUSY_SECONDS = 5
-REFUSED = {
-    "name_here": f"{settings.AXES_FAILURE_LIMIT} wrong passwords were sent for this name from where you are.",
-    "address": "Many wrong passwords were sent from where you are, for several names.",
-    "name": "Many wrong passwords were tried for this name, so a wrong one makes you wait.",
-    "all": "Many wrong passwords were tried, so a wrong one makes you wait.",
-}
+REFUSED = Messages(
+    "sign_in",
+    {
+        ("password", "denies"): {
+            "name_here": "{n:wrong password} for this name came from your address.",
+            "address": "Many wrong passwords came from your address, for several names.",
+            "name": "Many wrong passwords were tried for this name, so a wrong one makes you wait.",
+            "all": "Many wrong passwords were tried, so a wrong one makes you wait.",
+        },
+    },
+)
 
 
 class PasswordLogin(views.LoginView):
@@ -75,7 +81,11 @@ def locked(request: HttpRequest, response: HttpResponseBase, credentials: Mappin
     code, until = (refusal.code, refusal.until) if refusal else ("name_here", timezone.now())
     login_guard.log_refusal(request, code)
     seconds = max(math.ceil((until - timezone.now()).total_seconds()), 1)
-    page = {"until": until, "minutes": math.ceil(seconds / 60), "why": REFUSED[code]}
+    page = {
+        "until": until,
+        "minutes": math.ceil(seconds / 60),
+        "why": REFUSED.write(code, n=settings.AXES_FAILURE_LIMIT),
+    }
     answer = render(request, "access/locked.html", page, status=429)
     answer["Retry-After"] = str(seconds)
     return answer

@@ -56,8 +56,7 @@ def switch_address_on(request: HttpRequest, webhook_id: int) -> HttpResponse:
 @requires(READ)
 @posted_from("notifications")
 def test_address(request: HttpRequest, webhook_id: int) -> HttpResponse:
-    words = "A test message is on its way. Load this page again to see what became of it."
-    return _act(request, webhook_id, webhooks.send_test, words)
+    return _act(request, webhook_id, webhooks.send_test, "A test message was queued. Reload to see its result.")
 
 
 def _act(request: HttpRequest, webhook_id: int, act: Callable[..., object], words: str) -> HttpResponse:

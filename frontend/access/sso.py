@@ -91,8 +91,9 @@ class SignIns(DefaultSocialAccountAdapter):  # type: ignore[misc]
         """Raise an error for our error page, always."""
         if isinstance(exception, RequestException):
             raise ProviderAway(f"{PROVIDER.name} does not answer; try again in a moment.") from exception
-        words = "did not sign you in, or the sign-in was begun elsewhere or too long ago. Start again."
-        raise Refused(f"{PROVIDER.name} {words}") from exception
+        raise Refused(
+            f"{PROVIDER.name} did not sign you in, or the sign-in was begun elsewhere or too long ago. Start again."
+        ) from exception
 
 
 class SignedTokens(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]

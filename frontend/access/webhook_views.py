@@ -1,6 +1,7 @@
 """Webhooks: which events they get, and whether they arrive."""
 
 from collections.abc import Callable
+from functools import partial
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -35,21 +36,21 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 @requires(ADMIN)
 @posted_from("webhooks")
 def delete(request: HttpRequest, webhook_id: int) -> HttpResponse:
-    return _act(request, lambda: delete_webhook(webhook_id=webhook_id), "The webhook was deleted.")
+    return _act(request, partial(delete_webhook, webhook_id=webhook_id), "The webhook was deleted.")
 
 
 @requires(ADMIN)
 @posted_from("webhooks")
 def switch_on(request: HttpRequest, webhook_id: int) -> HttpResponse:
-    words = "The webhook is on again. What it missed is not sent."
-    return _act(request, lambda: webhooks_slice.switch_on(webhook_id=webhook_id), words)
+    act = partial(webhooks_slice.switch_on, webhook_id=webhook_id)
+    return _act(request, act, "The webhook is on again. What it missed is not sent.")
 
 
 @requires(ADMIN)
 @posted_from("webhooks")
 def send_test(request: HttpRequest, webhook_id: int) -> HttpResponse:
-    words = "A test message was queued; its result appears below."
-    return _act(request, lambda: webhooks_slice.send_test(webhook_id=webhook_id), words)
+    act = partial(webhooks_slice.send_test, webhook_id=webhook_id)
+    return _act(request, act, "A test message was queued; its result appears below.")
 
 
 def _act(request: HttpRequest, act: Callable[[], object], words: str) -> HttpResponse:

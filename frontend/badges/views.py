@@ -10,11 +10,21 @@ from django.template.loader import render_to_string
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from django.views.decorators.http import require_safe
 
+from evalboard.wording.messages import Messages
 from frontend.badges.picture import picture
 from runs.access import READ, requires, scopes_of, use_token
 from runs.release import suite_badge
 
 KEPT_SECONDS = 60
+REFUSED = Messages(
+    "badge",
+    {
+        ("token", "denies"): {
+            "unknown_token": "The token is unknown or expired, or its owner may no longer sign in.",
+            "no_scope": "The token needs the scope read.",
+        },
+    },
+)
 
 View = Callable[..., HttpResponseBase]
 
@@ -31,9 +41,9 @@ def or_by_token(view: View) -> View:
             return view(request, slug)
         token = use_token(secret=secret.strip())
         if token is None:
-            return _refused(401, "The token is unknown or expired, or its owner may no longer sign in.")
+            return _refused(401, "unknown_token")
         if READ not in token.scopes or READ not in scopes_of(token.user):
-            return _refused(403, "The token needs the scope read.")
+            return _refused(403, "no_scope")
         return badge_of(request, slug)
 
     return guarded
@@ -61,8 +71,8 @@ def badge(request: HttpRequest, slug: str) -> HttpResponseBase:
     return badge_of(request, slug)
 
 
-def _refused(status: int, words: str) -> HttpResponse:
-    answer = HttpResponse(f"{words}\n", status=status, content_type="text/plain; charset=utf-8")
+def _refused(status: int, code: str) -> HttpResponse:
+    answer = HttpResponse(f"{REFUSED.write(code)}\n", status=status, content_type="text/plain; charset=utf-8")
     if status == 401:
         answer.headers["WWW-Authenticate"] = 'Bearer realm="evalboard"'
     return answer

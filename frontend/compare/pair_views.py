@@ -18,6 +18,7 @@ from frontend.compare.causes import MARKS
 from frontend.compare.pair_lines import pair_lines
 from frontend.forced import sides
 from frontend.shell import addresses
+from frontend.shell.charts.axes import MIN_DRAWN
 from frontend.shell.copies import Copy, list_copies, write_prompt, write_tokens
 from frontend.templatetags.drawing import drawn
 from runs.access import READ, requires
@@ -30,7 +31,6 @@ PARTS = {
     ANSWERS_PART: "compare/_pair_answers.html",  # what a row of a list of cases opens to
 }
 FIRST = (1, 1)
-SHORT = 12  # positions; of fewer a table says more than charts
 EARLY = 3  # positions; a flip before it leaves nothing to draw
 MAX_WHOLE = 8_000  # characters of both answers; of longer ones only the parts next to a change are shown
 
@@ -78,8 +78,8 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
         "after_url": address.at(pair.positions[-1].at + 1) if _goes_on(pair) else "",
         "figure": figure,
         **_replayed(pair, address),
-        "is_short": pair.last_at + 1 < SHORT,
-        "has_charts": pair.last_at + 1 >= SHORT and (pair.parts_at is None or pair.parts_at >= EARLY),
+        "is_short": pair.last_at + 1 < MIN_DRAWN,
+        "has_charts": pair.last_at + 1 >= MIN_DRAWN and (pair.parts_at is None or pair.parts_at >= EARLY),
         "word_diff": _compare_answers(pair),
         "copies": _list_copies(pair),
         "caption": pair_words.describe_chart(pair),

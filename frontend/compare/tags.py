@@ -58,7 +58,7 @@ def _row(line: OutcomeLine, has_chances: bool, prefix: str) -> str:
 def _compact_row(line: OutcomeLine, has_chances: bool, prefix: str) -> str:
     case, excerpt = line.row.shown.outcome, line.row.shown.excerpt
     is_moved = excerpt is not None and (excerpt.baseline.is_hit or excerpt.candidate.is_hit)
-    tokens = f"{_tokens(excerpt)} " if excerpt and case.pair and not is_moved else ""
+    tokens = f"{_tokens(excerpt)} " if excerpt and not is_moved and not _is_same_text(line.row.shown) else ""
     prompt = f'<span class="quiet">{_question(line, 90)}</span>'
     return _cells(line, prefix, "", tokens + prompt, "", _says(line) + (_chance(case) if has_chances else ""))
 
@@ -87,14 +87,21 @@ def _cells(line: OutcomeLine, prefix: str, tags: str, answers: str, targeted: st
 def _answers(shown: ShownCase) -> str:
     if shown.excerpt is None:
         return '<p class="quiet">One of the answers never came.</p>' if shown.outcome.pair else ""
-    if shown.outcome.pair is None:  # they are the same
-        marks = f'<span>{side_mark("baseline")}{side_mark("candidate")} <span class="quiet">both sides</span></span>'
+    if _is_same_text(shown):
+        drift = shown.outcome.pair and shown.outcome.pair.drift_onset
+        both = "both sides" if drift is None else f"both sides, logprobs differ from token {drift}"
+        marks = f'<span>{side_mark("baseline")}{side_mark("candidate")} <span class="quiet">{both}</span></span>'
         return f'<p class="answer-line same">{marks}{answer_excerpt(shown.excerpt.baseline)}</p>{WHOLE}'
     ours, theirs = (answer_excerpt(each, SHOWN_AFTER) for each in (shown.excerpt.baseline, shown.excerpt.candidate))
     return (
         f'<p class="answer-line">{side_mark("baseline")}{BASELINE}{ours}</p>'
         f'<p class="answer-line">{side_mark("candidate")}{CANDIDATE}{theirs}</p>{WHOLE}'
     )
+
+
+def _is_same_text(shown: ShownCase) -> bool:
+    pair, both = shown.outcome.pair, shown.excerpt
+    return pair is None or (pair.flip_position is None and both is not None and both.baseline == both.candidate)
 
 
 def _tokens(excerpt: PairExcerpt) -> str:

@@ -17,6 +17,7 @@ from frontend.endpoints.forms import (
     RemoteEndpointForm,
     SameModelForm,
 )
+from frontend.endpoints.words import SAID
 from frontend.shell.forms import PlainForm, blaming, posted_from, reporting
 from frontend.templatetags.drawing import as_json
 from runs import fingerprints
@@ -27,11 +28,6 @@ from runs.models import EndpointRecord
 
 SECRETIVE = frozenset(("auth", "headers"))  # where a key may have been typed, which no page repeats
 REMOTE = EndpointRecord.Engine.OPENAI
-ABOUT_OWN = "A model that a worker loads itself, with its dtype. What serves it is attested."
-ABOUT_REMOTE = (
-    "Any server that speaks OpenAI’s protocol: a provider, a gateway, a vLLM elsewhere. For who answers, "
-    "Evalboard relies on what the server reports."
-)
 
 
 @requires(READ)
@@ -67,13 +63,12 @@ def new_endpoint(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with blaming(form, names=REMOTE_FIELDS if is_remote else ENDPOINT_FIELDS):
             endpoint = create_endpoint(**form.cleaned_data, engine=REMOTE if is_remote else EndpointRecord.Engine.VLLM)
-            messages.success(request, f"Endpoint {endpoint.slug} is there; runs may use it.")
+            messages.success(request, f"Endpoint {endpoint.slug} was added; runs can use it.")
             return redirect("endpoint", endpoint.slug)
     if is_remote and form.errors:
         form.forget(SECRETIVE & form.errors.keys())
     kinds = (("", "Your own: a worker loads the model", not is_remote), (REMOTE, "An external server", is_remote))
-    about = ABOUT_REMOTE if is_remote else ABOUT_OWN
-    return _form(request, form, "Add an endpoint", about, kinds=kinds)
+    return _form(request, form, "Add an endpoint", "remote_endpoint" if is_remote else "own_endpoint", kinds=kinds)
 
 
 @requires(ADMIN)
@@ -86,11 +81,10 @@ def new_profile(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with blaming(form):
             profile, is_new = create_profile(**form.cleaned_data)
-            state = "is there; runs may use it" if is_new else "was stored before with the same settings"
+            state = "was added; runs can use it" if is_new else "was stored before with the same settings"
             messages.success(request, f"Profile {profile} {state}.")
             return redirect("settings")
-    about = "How cases are decoded: sampling settings and engine pins. Runs keep the version they were started with."
-    return _form(request, form, "Add a profile", about)
+    return _form(request, form, "Add a profile", "profile")
 
 
 @requires(ADMIN)
@@ -104,11 +98,10 @@ def new_policy(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with blaming(form, under="settings"):
             policy, is_new = create_policy(**form.cleaned_data, user=request.user)
-            state = "is there; releases may use it" if is_new else "was stored before with the same settings"
+            state = "was added; releases can use it" if is_new else "was stored before with the same settings"
             messages.success(request, f"Policy {policy} {state}.")
             return redirect("settings")
-    about = "What turns a comparison into a verdict. A verdict keeps the version it was taken under."
-    return _form(request, form, "Add a policy", about)
+    return _form(request, form, "Add a policy", "policy")
 
 
 @requires(ADMIN)
@@ -120,8 +113,7 @@ def new_same_model(request: HttpRequest) -> HttpResponse:
             statement = say_same_model(**form.cleaned_data, user=request.user)
             messages.success(request, f"{statement.name} and {statement.other_name} count as one model from now on.")
             return redirect("settings")
-    about = "A log has a model's name and not its weights. Two names that you say are one model count as one."
-    return _form(request, form, "Join two names", about)
+    return _form(request, form, "Join two names", "same_model")
 
 
 @requires(ADMIN)
@@ -135,13 +127,13 @@ def take_back_same_model(request: HttpRequest, same_model_id: int) -> HttpRespon
 def _form(
     request: HttpRequest, form: PlainForm, title: str, about: str, *, kinds: Sequence[tuple[str, str, bool]] = ()
 ) -> HttpResponse:
-    """Show a form. kinds: (query, words, whether it is this one) of each form that the page has."""
+    """Show a form. about: a code of SAID. kinds: (query, words, whether it is this one) of each."""
     form.mark_problems()
     status = 422 if form.errors else 200
     page = {
         "form": form,
         "title": title,
-        "about": about,
+        "about": SAID.write(about),
         "kinds": kinds,
         "section": "endpoints" if kinds else "settings",
     }

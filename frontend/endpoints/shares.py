@@ -9,6 +9,7 @@ from django.urls import reverse
 from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.endpoint import BackendSeen, HourServed
 from evalboard.wording.numbers import counted
+from frontend.endpoints.words import SAID
 from frontend.shell.charts.axes import Scale, Upright
 from frontend.shell.charts.marks import split
 from frontend.shell.findings import Headline
@@ -240,27 +241,22 @@ def _describe(daily: DailyShares) -> Headline:
     n = sum(sum(counts) for _, counts in daily.days)
     sources = [counted(daily.n_runs, "run")] if daily.n_runs else []
     sources += [counted(daily.n_probes, "probe")] if daily.n_probes else []
-    rest = f"{counted(n, 'answer')} to {' and '.join(sources)}, a column a day in UTC; each day is 100 %."
-    newest, counts = daily.days[-1]
-    shared = [(place, k) for place, k in enumerate(counts) if k]
-    most = max(shared, key=lambda each: each[1])[0]
-    if len(shared) == 1:
-        return Headline(f"On {newest:%Y-%m-%d} {_who(daily.stacks[most])} gave every answer.", rest)
-    rest_of_day = [(daily.stacks[place], k / sum(counts)) for place, k in shared if place != most]
-    others = ", ".join(f"{stack_name(stack)} {share(part)}" for stack, part in rest_of_day)
-    return Headline(f"On {newest:%Y-%m-%d} {_who(daily.stacks[most])} did not answer alone: {others}.", rest)
-
-
-def _who(stack: Stack) -> str:
-    return stack_name(stack) if stack.fingerprint or stack.name else "what nothing names"
+    rest = SAID.write("column", n=n, sources=" and ".join(sources))
+    day, counts = daily.days[-1]
+    parts = sorted(
+        ((k / sum(counts), daily.stacks[place]) for place, k in enumerate(counts) if k), key=lambda each: -each[0]
+    )
+    (most, first), *others = parts
+    named = ", ".join(f"{stack_name(stack)} {share(part)}" for part, stack in others)
+    who = stack_name(first) if first.fingerprint or first.name else "an unnamed server"
+    return Headline(
+        SAID.write("shared" if others else "every", day=day, who=who, share=share(most), others=named), rest
+    )
 
 
 def _line(arrival: Arrival) -> ArrivalLine:
-    name, part = stack_name(arrival.stack), share(arrival.share)
-    if arrival.is_beside:
-        words = f"{name} joins: it gave {part} of the answers there, and others gave most; that is no rotation."
-    else:
-        words = f"{name} takes over, as far as a probe sees: {part} of its answers."
+    code = "joined" if arrival.is_beside else "took_over"
+    words = SAID.write(code, name=stack_name(arrival.stack), share=share(arrival.share))
     if arrival.run is not None:
         link = (f"run {arrival.run}", reverse("run", args=[arrival.run]))
     else:

@@ -13,7 +13,8 @@ from evalboard.contract.probe import Probe, ProbeHop
 from evalboard.wording.capability import GIVEN_BESIDE, LABELS, describe_parameter, describe_state_of_parameter
 from evalboard.wording.hop import describe_losses
 from evalboard.wording.manifest import render_moved
-from evalboard.wording.numbers import counted, listed
+from evalboard.wording.messages import Messages
+from evalboard.wording.numbers import listed
 from evalboard.wording.run import describe_pause
 from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import share
@@ -21,60 +22,127 @@ from runs.fingerprints import EndpointTimeline
 from runs.work import PoolRow
 
 STOPPED = {"silent": "silent", "resting": "paused"}
+SAID = Messages(
+    "endpoint_page",
+    {
+        ("workers", "asserts"): {
+            "no_worker": "No worker is running.",
+            "runs_wait": "Runs wait in the queue until one joins.",
+            "workers": "{n:worker}{among}: {states}.",
+            "leases": "If a worker falls silent, its lease ends and its shards go to others.",
+            "silent": "A silent worker's shards go to others when its lease ends. Its stored responses stay.",
+            "deserted": "Pool {pool}: {n:shard} {n:waits|wait} and no worker is running.",
+            "stopped": "Pool {pool}: {n:shard} {n:waits|wait} and no worker serves it ({states}).",
+        },
+        ("workers", "advises"): {
+            "start": "Start one where its engine is:",
+            "start_another": "Start another, or fix what stops them:",
+        },
+        ("rotation", "denies"): {
+            "none_rotated": "No fingerprint has rotated.",
+            "one_server": "Under each profile, one server has given most answers since the first run.",
+            "not_seen": "No rotation has been seen.",
+        },
+        ("rotation", "asserts"): {
+            "last": "The last rotation was {where}, {seen}.",
+            "moved": "What moved: {moved}.",
+            "apart": "Scores from before and after it are different measurements.",
+            "joined": "{name} joined: it gave {share} of the answers, and others gave most. That is no rotation.",
+            "took_over": "{name} took over, as far as a probe sees: it gave {share} of the probe's answers.",
+        },
+        ("difference", "denies"): {
+            "same": "Both are the same fingerprint.",
+            "nothing": "Nothing can differ.",
+            "none_known": "No known field differs.",
+        },
+        ("difference", "asserts"): {
+            "fields": "{moved}.",
+            "n_moved": "{n_moved:,} moved, {n:field} {n:is|are} equal{neither}.",
+            "equal": "They list different fields as unknown. {n:field} {n:is|are} equal{neither}.",
+        },
+        ("endpoint", "asserts"): {
+            "paused": "Its runs wait; no data is lost.",
+            "expired": "{n:,} current {n:baseline has|baselines have} expired: run the reference set to see what "
+            "moved.",
+            "loses": "The gateway {losses}",
+            "ignores": "It silently ignores {names}",
+            "and": "{amiss}, and {who}",
+        },
+        ("endpoint", "unknown"): {
+            "no_run": "It has no run yet.",
+            "nothing_yet": "It has no run and no probe yet.",
+            "first_run": "Its first run shows who answers.",
+            "probes": "Its probes are below.",
+            "no_answer": "The last {n:call} got no answer.",
+            "errors": "The errors below say why.",
+            "not_named": "Who answers is unknown.",
+            "none_says": "None of the last {n:response} names the server that gave it.",
+        },
+        ("stacks", "asserts"): {
+            "one": "One stack answers: {name}.",
+            "gave": "It gave the last {n:response}.",
+            "several": "{n} stacks answer: {shares}.",
+            "separate": "Each is scored separately.",
+            "every": "On {day:%Y-%m-%d} {who} gave every answer.",
+            "shared": "On {day:%Y-%m-%d} {who} gave {share} of the answers, {others}.",
+            "column": "{n:answer} to {sources}, a column a day in UTC; each day is 100 %.",
+        },
+        ("setting", "asserts"): {
+            "own_endpoint": "A worker loads the model itself, with its dtype. Its identity is attested.",
+            "remote_endpoint": "Any server that speaks OpenAI’s protocol: a provider, a gateway, a vLLM elsewhere. "
+            "Its identity is self-reported.",
+            "profile": "How cases are decoded: sampling settings and engine pins. Runs keep the version they were "
+            "started with.",
+            "policy": "What turns a comparison into a verdict. A verdict keeps the version it was taken under.",
+            "same_model": "A log has a model's name and not its weights. Two names that you join count as one model.",
+        },
+    },
+)
 
 
 def describe_team(pools: Sequence[PoolRow]) -> Headline:
     """Say how many workers there are and what they do, without stopped ones."""
     states = Counter(worker.state for pool in pools for worker in pool.workers)
     if not states:
-        return Headline("No worker is there.", "Runs wait in the queue until one joins.")
+        return Headline(SAID.write("no_worker"), SAID.write("runs_wait"))
     n_pools = sum(bool(pool.workers) for pool in pools)
     among = f" in {n_pools} pools" if n_pools > 1 else ""
     state_words = {"working": "at work", "idle": "idle", **STOPPED}
     each = ", ".join(f"{states[state]} {words}" for state, words in state_words.items() if states[state])
-    n = states.total()
-    claim = f"{counted(n, 'worker')}{among}: {each}."
-    if not states["silent"]:
-        return Headline(claim, "One that falls silent loses its lease, and its shards go to others.")
-    return Headline(claim, "What a silent one held goes to others when its lease ends; what it stored stays.")
+    claim = SAID.write("workers", n=states.total(), among=among, states=each)
+    return Headline(claim, SAID.write("silent" if states["silent"] else "leases"))
 
 
 def describe_desertion(pool: PoolRow) -> Headline:
     """Say why a pool's work waits, and what to do."""
-    n = pool.n_waiting
-    waits = f"Pool {pool.name}: {counted(n, 'shard')} {'waits' if n == 1 else 'wait'}"
     there = Counter(worker.state for worker in pool.workers)
-    if not there:
-        return Headline(f"{waits} and no worker is there.", "Start one where its engine is:")
     states = " and ".join(f"{there[state]} {words}" for state, words in STOPPED.items() if there[state])
-    return Headline(f"{waits} and no worker serves it ({states}).", "Start another, or mend what stops them:")
+    claim = SAID.write("stopped" if there else "deserted", pool=pool.name, n=pool.n_waiting, states=states)
+    return Headline(claim, SAID.write("start_another" if there else "start"))
 
 
 def describe_timelines(lines: Sequence[EndpointTimeline]) -> Headline:
     """Return the newest rotation of all endpoints, and what changed in it."""
     turns = [turn for line in lines for turn in line.turns]
     if not turns:
-        return Headline(
-            "No fingerprint has rotated.", "Under each profile, no other server was seen since the first run."
-        )
+        return Headline(SAID.write("none_rotated"), SAID.write("one_server"))
     last = max(turns, key=lambda turn: (turn.at, turn.id))
     where = ", ".join(filter(None, (last.endpoint, last.profile)))
-    claim = f"The last rotation was on {where}, {_shown_by(last)}."
-    what = f"What moved: {render_moved(last.moved)}. " if last.moved else ""
-    return Headline(claim, f"{what}Scores from before and after it are different measurements.")
+    what = [SAID.write("moved", moved=render_moved(last.moved))] if last.moved else []
+    return Headline(
+        SAID.write("last", where=f"on {where}", seen=_shown_by(last)), " ".join([*what, SAID.write("apart")])
+    )
 
 
 def describe_difference(fields: ManifestDifference, *, is_same: bool) -> Headline:
     """Say what differs between two fingerprints, and how much does not."""
     if is_same:
-        return Headline("Both are the same fingerprint.", "Nothing can differ.")
-    equal = f"{counted(len(fields.equal), 'field')} {'is' if len(fields.equal) == 1 else 'are'} equal"
-    neither = f"{len(fields.unknown)} unknown on both sides" if fields.unknown else ""
-    rest = f"{equal}{', ' if neither else ''}{neither}."
+        return Headline(SAID.write("same"), SAID.write("nothing"))
+    neither = f", {len(fields.unknown)} unknown on both sides" if fields.unknown else ""
+    facts = {"n": len(fields.equal), "neither": neither, "n_moved": len(fields.moved)}
     if not fields.moved:
-        claim = "No known field differs."
-        return Headline(claim, f"They list different fields as unknown. {rest}")
-    return Headline(f"{render_moved(fields.moved)}.", f"{len(fields.moved)} moved, {rest}")
+        return Headline(SAID.write("none_known"), SAID.write("equal", facts))
+    return Headline(SAID.write("fields", moved=render_moved(fields.moved)), SAID.write("n_moved", facts))
 
 
 ENGINE_WORDS = {
@@ -134,20 +202,18 @@ def describe_endpoint(
     if report.rests_until is not None:
         n, why = report.n_failures or 0, report.rest_reason or ""
         words = describe_pause(n_failures=n, reason=why, until=report.rests_until)
-        return Headline(words, "Runs on it wait and lose nothing.")
+        return Headline(words, SAID.write("paused"))
     who = _describe_who_answers(report, was_probed=was_probed, is_named=is_named)
     amiss = _describe_loss(report, hops) or _describe_ignored(check)
-    claim = f"{amiss}, and {who.claim[:1].lower()}{who.claim[1:]}" if amiss else who.claim
-    if not n_expired:
-        return Headline(claim, who.rest)
-    have = "1 current baseline has" if n_expired == 1 else f"{n_expired} current baselines have"
-    return Headline(claim, f"{who.rest} {have} expired: run the reference set to see what moved.")
+    lowered = f"{who.claim[:1].lower()}{who.claim[1:]}"
+    claim = SAID.write("and", amiss=amiss, who=lowered) if amiss else who.claim
+    return Headline(claim, f"{who.rest} {SAID.write('expired', n=n_expired)}" if n_expired else who.rest)
 
 
 def _describe_loss(report: EndpointReport, hops: Sequence[ProbeHop]) -> str:
     """Say what the gateway breaks, each thing once; "" if nothing."""
     words = describe_losses(loss for hop in hops if hop.gateway == report.slug for loss in hop.losses)
-    return f"The gateway {words}" if words else ""
+    return SAID.write("loses", losses=words) if words else ""
 
 
 def _describe_ignored(check: Probe | None) -> str:
@@ -155,29 +221,25 @@ def _describe_ignored(check: Probe | None) -> str:
     names = [LABELS.get(row["parameter"], row["parameter"]) for row in rows]
     n_more = len(names) - NAMES_SHOWN
     shown = [*names[:NAMES_SHOWN], f"{n_more} more"] if n_more > 1 else names
-    return f"It silently ignores {listed(shown)}" if names else ""
+    return SAID.write("ignores", names=listed(shown)) if names else ""
 
 
 def _describe_who_answers(report: EndpointReport, *, was_probed: bool, is_named: bool) -> Headline:
-    last = report.last
-    if not last.n_responses:
+    last, rest = report.last, _rotation_words(report)
+    n = last.n_responses
+    if not n:
         if was_probed:
-            shown = "Its probes are below." if is_named else "Its first run shows who answers."
-            return Headline("No run has been asked of it yet.", f"{shown} {_rotation_words(report)}".strip())
-        return Headline("Nothing has been asked of it yet.", "Its first run shows who answers.")
-    rest = _rotation_words(report)
+            return Headline(SAID.write("no_run"), f"{SAID.write('probes' if is_named else 'first_run')} {rest}")
+        return Headline(SAID.write("nothing_yet"), SAID.write("first_run"))
     known = [each for each in last.backends if each.fingerprint is not None]
-    responses = f"the last {counted(last.n_responses, 'response')}"
     if not last.backends:
-        return Headline(f"None of {responses} came back.", "The errors below say why.")
+        return Headline(SAID.write("no_answer", n=n), SAID.write("errors"))
     if not known:
-        return Headline("Nothing names who answers.", f"None of {responses} says which server gave it. {rest}".strip())
+        return Headline(SAID.write("not_named"), f"{SAID.write('none_says', n=n)} {rest}")
     if len(last.backends) > 1:
         shares = ", ".join(f"{_stack_name(each)} {share(each.share)}" for each in last.backends)
-        return Headline(
-            f"{len(last.backends)} stacks answer: {shares}.", f"Their scores are never put together. {rest}"
-        )
-    return Headline(f"One stack answers: {_stack_name(known[0])}.", f"It gave {responses}. {rest}")
+        return Headline(SAID.write("several", n=len(last.backends), shares=shares), f"{SAID.write('separate')} {rest}")
+    return Headline(SAID.write("one", name=_stack_name(known[0])), f"{SAID.write('gave', n=n)} {rest}")
 
 
 def _stack_name(seen: BackendSeen) -> str:
@@ -187,10 +249,9 @@ def _stack_name(seen: BackendSeen) -> str:
 def _rotation_words(report: EndpointReport) -> str:
     turn = report.rotated
     if turn is None:
-        return "No rotation has been seen."
-    at = f"{turn.at.astimezone(UTC):%Y-%m-%d}"
-    under = f"under {turn.profile}, " if turn.profile else ""
-    return f"The last rotation was on {at}, {under}{_shown_by(turn)}."
+        return SAID.write("not_seen")
+    under = f", under {turn.profile}" if turn.profile else ""
+    return SAID.write("last", where=f"on {turn.at.astimezone(UTC):%Y-%m-%d}{under}", seen=_shown_by(turn))
 
 
 def _shown_by(turn: RotationSeen) -> str:

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 
 from evalboard.contract.suite import SuiteRow
 from evalboard.importers.formats import AUTO, FORMATS
+from evalboard.wording.messages import Messages
 from frontend.shell.forms import PlainForm, blaming
 from frontend.shell.lists import read_view
 from frontend.templatetags.drawing import drawn_plain, shortened
@@ -28,9 +29,19 @@ from runs.imports import (
     sortable_imports,
     takes_logs,
 )
-from runs.models import ImportRecord, RunRecord
+from runs.models import ImportRecord
 from runs.suites import suite_rows
 
+DONE = Messages(
+    "import_page",
+    {
+        ("import", "asserts"): {
+            "one_run": "The log was imported.",
+            "runs": "The log was imported as {n:run}.",
+            "before": "This log was imported before, as import {imported}; nothing new was stored.",
+        },
+    },
+)
 WHOSE = {
     "inspect": "Inspect AI: .eval or .json",
     "lm_eval": "lm-evaluation-harness: results and samples",
@@ -114,16 +125,11 @@ def imports(request: HttpRequest) -> HttpResponse:
                 user=request.user,
                 is_wanted=partial(is_waiting, request.META),
             )
-            messages.success(request, _words(imported, runs, is_new=is_new))
+            code = "before" if not is_new else "one_run" if len(runs) == 1 else "runs"
+            messages.success(request, DONE.write(code, imported=imported.pk, n=len(runs)))
             return redirect("run", run_id=runs[0].pk) if len(runs) == 1 else redirect(_place(imported))
     form.mark_problems()
     return _page(request, form)
-
-
-def _words(imported: ImportRecord, runs: list[RunRecord], *, is_new: bool) -> str:
-    if not is_new:
-        return f"This very log was imported before, as import {imported.pk}; nothing new was stored."
-    return "The log was imported." if len(runs) == 1 else f"The log was imported as {len(runs)} runs."
 
 
 def _place(imported: ImportRecord) -> str:

@@ -146,17 +146,15 @@ def rerun(request: HttpRequest, release_id: int) -> HttpResponse:
     named = dict.fromkeys((side.endpoint, gate.candidate.endpoint, gate.baseline.endpoint))
     records = {each.slug: each for each in EndpointRecord.objects.filter(slug__in=named)}
     endpoints = tuple(slug for slug in named if acts.can("run", records[slug], request.user))
-    whats = [(WHOLE, f"The whole suite: {run.suite.n_cases:,} cases, {run.n_repeats} repeats.")]
+    whats = [(WHOLE, words.SAID.write("rerun_suite", n=run.suite.n_cases, n_repeats=run.n_repeats))]
     standing = suite_standing(suite_report(gate.suite))
     if standing.n_reference:
-        whats.append(
-            (REFERENCE, f"Its reference set first: {standing.n_reference:,} cases, for a quick look; no gate.")
-        )
+        whats.append((REFERENCE, words.SAID.write("rerun_reference", n=standing.n_reference)))
     name = "baseline" if side is gate.baseline else "candidate"
     # Where no load can move a bit, the other side need not be run again.
     is_loaded = run.batch_class in LOADED_BATCHES and bool(acts.can_on_runs("again", gate.run_ids, request.user))
-    sides = [(BOTH, "Both sides in turn, repeat by repeat, so that the load meets them alike.")] if is_loaded else []
-    sides.append((ALONE, f"The {name} alone."))
+    sides = [(BOTH, words.SAID.write("rerun_both"))] if is_loaded else []
+    sides.append((ALONE, words.SAID.write("rerun_alone", name=name)))
     initial = {"sides": sides[0][0], "what": WHOLE, "endpoint": side.endpoint}
     form = RerunForm(request.POST or None, initial=initial, sides=sides, whats=whats, endpoints=endpoints)
     if request.method == "POST" and form.is_valid():

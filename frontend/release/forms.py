@@ -65,13 +65,10 @@ class GateForm(PlainForm):
 
 
 TREATMENTS = {
-    "model": "both sides must have been served alike; a change of engine or dtype between them makes "
-    "the release not comparable.",
-    "stack": "an engine upgrade or a quantisation. One model on both sides, each decoded alone "
-    "or batch-invariant; what differs between the stacks is what is judged.",
-    "service": "hosted models, or model and engine changed together: what answers under each name. "
-    "Nobody can then say whether the model or the stack made a difference.",
-    "prompt": "a system prompt or a template. One model, served alike, on cases with equal inputs and targets.",
+    "model": "The model",
+    "stack": "The serving stack",
+    "service": "The service",
+    "prompt": "The prompt",
 }
 
 
@@ -84,12 +81,7 @@ class ReleaseForm(PlainForm):
         help_text="The tolerated drop, and the rules of the decision.",
     )
     treatment = forms.ChoiceField(
-        choices=[
-            ("model", "The model"),
-            ("stack", "The serving stack"),
-            ("service", "The service"),
-            ("prompt", "The prompt"),
-        ],
+        choices=[*TREATMENTS.items()],
         initial="model",
         widget=forms.RadioSelect,
         label="What is judged",
@@ -117,8 +109,11 @@ class ReleaseForm(PlainForm):
         names = [(row.slug, name_version(row.slug, row.version)) for row in rows]
         self.fields["policy"].choices = [("", "Default"), *names]  # type: ignore[attr-defined]
         policy_means = {row.slug: release_words.describe_policy(parse_policy(row.settings)) for row in rows}
-        policy_means[""] = f"the policy of the first critical suite, else {default}."
-        self._means = {"policy": policy_means, "treatment": TREATMENTS}
+        policy_means[""] = release_words.SAID.write("default_policy", default=default)
+        self._means = {
+            "policy": policy_means,
+            "treatment": {each: release_words.SAID.write(f"judges_{each}") for each in TREATMENTS},
+        }
 
     def explained(self) -> Iterator[tuple[BoundField, list[tuple[Any, str, str]]]]:
         """Yield each field of choices with its choices, their names and meanings."""

@@ -57,6 +57,20 @@ SAID = Messages(
             "guarded": "No verdict if five repeats of a side vary by more than {guard:points}.",
             "noted": "Repeats that vary by more than {guard:points} get a note.",
         },
+        ("form", "asserts"): {
+            "judges_model": "both sides are served alike. If engine or dtype differ, the release is not comparable.",
+            "judges_stack": "an engine upgrade or a quantisation. One model on both sides, decoded at batch size 1 "
+            "or batch-invariant. The differences between the stacks are judged.",
+            "judges_service": "hosted models, or model and engine changed together: what answers under each name. It "
+            "stays unknown whether the model or the stack made a difference.",
+            "judges_prompt": "a system prompt or a template. One model on both sides, served alike, and cases with "
+            "equal inputs and targets.",
+            "default_policy": "the policy of the first critical suite, else {default}.",
+            "rerun_suite": "The whole suite: {n:case}, {n_repeats:repeat}.",
+            "rerun_reference": "Its reference set first: {n:case}, for a quick look; no gate.",
+            "rerun_both": "Both sides in turn, repeat by repeat, so that both meet the same load.",
+            "rerun_alone": "The {name} alone.",
+        },
         ("step", "denies"): {
             "sample_ends": "The sample comes with Evalboard, and none of it can be decoded again here; runs of your "
             "own can be.",

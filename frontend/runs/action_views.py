@@ -1,6 +1,7 @@
 """What people do to a run. Each is one service call; its refusal becomes words on the run's page."""
 
 from collections.abc import Callable
+from functools import partial
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -21,8 +22,7 @@ from runs.work import try_endpoint
 @requires(RUN)
 @posted_from("run", "run_id")
 def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
-    words = "The run is being cancelled; responses that are in stay."
-    return _act(request, run_id, lambda: cancel_run(run_id=run_id), words)
+    return _act(request, run_id, partial(cancel_run, run_id=run_id), "Cancelling. Stored responses stay.")
 
 
 @requires(RUN)
@@ -49,8 +49,8 @@ def try_now(request: HttpRequest, endpoint: str) -> HttpResponse:
 @requires(RUN)
 @posted_from("run", "run_id")
 def complete(request: HttpRequest, run_id: int) -> HttpResponse:
-    words = "The missing responses are queued, under the same settings and seeds."
-    return _act(request, run_id, lambda: complete_run(run_id=run_id), words)
+    act = partial(complete_run, run_id=run_id)
+    return _act(request, run_id, act, "The missing responses are queued, under the same settings and seeds.")
 
 
 @requires(RUN)
@@ -60,8 +60,8 @@ def add_repeats(request: HttpRequest, run_id: int) -> HttpResponse:
     if not form.is_valid():
         return _refuse(request, run_id, form)
     n = form.cleaned_data["n"]
-    words = f"{counted(n, 'more repeat')} queued."
-    return _act(request, run_id, lambda: run_slice.add_repeats(run_id=run_id, n=n), words)
+    act = partial(run_slice.add_repeats, run_id=run_id, n=n)
+    return _act(request, run_id, act, f"{counted(n, 'more repeat')} queued.")
 
 
 @requires(RUN)
@@ -71,8 +71,8 @@ def rescore(request: HttpRequest, run_id: int) -> HttpResponse:
     if not form.is_valid():
         return _refuse(request, run_id, form)
     scorer = form.cleaned_data["scorer"]
-    words = "The stored responses were scored again; both scores are kept."
-    return _act(request, run_id, lambda: rescore_run(run_id=run_id, scorer=scorer), words, "#scores")
+    act = partial(rescore_run, run_id=run_id, scorer=scorer)
+    return _act(request, run_id, act, "The stored responses were scored again; both scores are kept.", "#scores")
 
 
 @requires(ADMIN)

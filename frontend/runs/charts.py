@@ -10,7 +10,16 @@ from evalboard.wording.messages import speak
 from evalboard.wording.run import clock
 from frontend.runs.words import SAID
 from frontend.shell.charts import marks
-from frontend.shell.charts.axes import Bar, LogScale, Scale, Tick, position_ticks, scale_for, scale_of_positions
+from frontend.shell.charts.axes import (
+    MIN_DRAWN,
+    Bar,
+    LogScale,
+    Scale,
+    Tick,
+    position_ticks,
+    scale_for,
+    scale_of_positions,
+)
 from frontend.templatetags.numbers import mean, points, share, span
 from runs.run import TraceWindow
 
@@ -109,8 +118,8 @@ class MarginChart:
 
 
 def margin_chart(window: TraceWindow) -> MarginChart | None:
-    """Draw margins by position, None where no position has one."""
-    if not window.margins:
+    """Draw margins by position, None where no position has one, or of a few positions."""
+    if not window.margins or window.n < MIN_DRAWN:
         return None
     floor = MARGIN_TOP + MARGIN_DECADE * MARGIN_DECADES + 26
     places, margins = scale_of_positions(window.n, left=4), LogScale(1 - MARGIN_DECADES, 1)

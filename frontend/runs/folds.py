@@ -104,12 +104,11 @@ def _pins(run: Run) -> str:
 
 
 def _scores(run: Run) -> str:
-    own = next((line for line in run.scores if line.scorer.is_own), None)
-    if own is None:
+    if not any(line.scorer.is_own for line in run.scores):
         return SAID.write("not_scored")
     n_more = len(run.scores) - 1
     more = f"; {counted(n_more, 'other scorer')}" if n_more else "; score again with another scorer"
-    return SAID.write("scorer", digest=own.scorer.digest[:8], more=more)
+    return SAID.write("scorer", more=more)
 
 
 def _history(run: Run) -> str:

@@ -5,6 +5,7 @@ from evalboard.contract.run import Run
 from evalboard.contract.trace import TokenAtPosition
 from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import fixed, listed
+from frontend.shell.charts.axes import MIN_DRAWN
 from frontend.shell.findings import Headline, split_claim
 from frontend.templatetags.numbers import points, share, span
 from runs.run import TraceWindow
@@ -108,7 +109,7 @@ SAID = Messages(
         },
         ("buckets", "asserts"): {"one_bucket": "{names}.", "several_buckets": "{n} buckets: {names}."},
         ("pins", "asserts"): {"pins": "{settings}."},
-        ("scorers", "asserts"): {"scorer": "{digest}, the suite’s own{more}."},
+        ("scorers", "asserts"): {"scorer": "The suite’s own{more}."},
         ("repeats", "allows"): {
             "dots": "Each dot is a repeat.",
             "interval": "On these cases [{low:points}, {high:points}] at {level}.",
@@ -236,7 +237,7 @@ def _list_repeats(repeats: tuple[int, ...]) -> str:
 def describe_margins(window: TraceWindow, narrowest: TokenAtPosition) -> Headline:
     code = "tied" if narrowest.margin == 0 else "closest"
     claim = SAID.write(code, at=narrowest.position, margin=fixed(narrowest.margin or 0.0, 3))
-    codes = ("chart", "thinned") if window.is_thinned else ("chart",)
+    codes = () if window.n < MIN_DRAWN else ("chart", "thinned") if window.is_thinned else ("chart",)
     return Headline(claim, speak(SAID.claim(each) for each in codes))
 
 

@@ -110,7 +110,7 @@ def schedules(request: HttpRequest) -> HttpResponse:
         with blaming(form, names=PROBE_FIELDS if is_probe else RUN_FIELDS):
             kind = "probe" if is_probe else "run"
             schedule = create_schedule(**times, kind=kind, order=form.order(), user=request.user)
-            messages.success(request, f"Schedule {schedule.slug} is there.")
+            messages.success(request, f"Schedule {schedule.slug} was added.")
             return redirect("schedules")
     form.mark_problems()
     view = read_view(

@@ -11,35 +11,57 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
 from evalboard.core.errors import EvalboardError
+from evalboard.wording.messages import Messages
 from runs.store import Outage, notice
 
 API = "/api/"
+SAID = Messages(
+    "error_page",
+    {
+        ("request", "denies"): {
+            "unreadable": "The address or the form cannot be read. Nothing was changed.",
+            "nul": "The address or the form has a NUL character (U+0000), which cannot be stored. Remove it. Nothing "
+            "was changed.",
+            "no_role": "Your role does not include this.",
+            "no_page": "No page has this address. It may be mistyped, or what it named was deleted.",
+            "no_mark": "The form's security token is missing or too old.",
+        },
+        ("request", "advises"): {
+            "go_back": "Go back and try again.",
+            "ask_admin": "Nothing was changed. An admin can give you the role that it needs.",
+            "search": "Look for it in the runs or suites.",
+            "repeat": "Nothing was changed. Open the page again and repeat the step; cookies must be allowed.",
+            "try_again": "Try again in a moment. If it happens again, send the request id below to your administrator.",
+        },
+        ("server", "asserts"): {
+            "failed": "Evalboard failed. Runs go on: their work is kept in the database and by the runner.",
+        },
+    },
+)
 
 
 def bad_request(
-    request: HttpRequest, exception: Exception | None = None, *, holds: str = "cannot be read"
+    request: HttpRequest, exception: Exception | None = None, *, detail: str = "unreadable"
 ) -> HttpResponse:
-    detail = f"The address or the form {holds}. Nothing was changed."
-    return _answer(request, 400, "The request cannot be read", detail, "Go back and try again.", code="bad_request")
-
-
-def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    detail = str(exception) if exception and str(exception) else "Your role does not include this."
-    what = "Nothing was changed. An admin can give you the role that it needs."
-    return _answer(request, 403, "You may not do this", detail, what, code="refused")
-
-
-def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    detail = "This address leads nowhere: it may be mistyped, or what it named was deleted."
+    """Answer a request that cannot be read. detail: a code of SAID."""
     return _answer(
-        request, 404, "There is no such page", detail, "Look for it in the runs or suites.", code="not_found"
+        request, 400, "The request cannot be read", SAID.write(detail), SAID.write("go_back"), code="bad_request"
     )
 
 
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    detail = str(exception) if exception and str(exception) else SAID.write("no_role")
+    return _answer(request, 403, "You may not do this", detail, SAID.write("ask_admin"), code="refused")
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _answer(request, 404, "There is no such page", SAID.write("no_page"), SAID.write("search"), code="not_found")
+
+
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    detail = "The form was sent without the mark that shows it came from this site, or the mark was too old."
-    what = "Nothing was changed. Open the page again and repeat the step; cookies must be allowed."
-    return _answer(request, 403, "The form could not be trusted", detail, what, code="csrf_failed")
+    return _answer(
+        request, 403, "The form could not be trusted", SAID.write("no_mark"), SAID.write("repeat"), code="csrf_failed"
+    )
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -49,8 +71,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """
     if outage_notice := notice(sys.exc_info()[1]):
         return outage(request, outage_notice)
-    detail = "Something went wrong on this side. Runs go on: their work is kept in the database and by the runner."
-    what = "Try again in a moment. If it happens again, send the request id below to your administrator."
+    detail, what = SAID.write("failed"), SAID.write("try_again")
     return _answer(request, 500, "Evalboard could not answer", detail, what, code="server_error", is_bare=True)
 
 

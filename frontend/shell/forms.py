@@ -14,7 +14,19 @@ from django.urls import reverse
 
 from evalboard.core.document import read_strict_json
 from evalboard.core.errors import EvalboardError, NotFound
+from evalboard.wording.messages import Messages
 from frontend.templatetags.drawing import shortened
+
+# In place of Django's "Ensure this value is …", with its own field for the limit.
+LIMITS = Messages(
+    "number_field",
+    {
+        ("number", "advises"): {
+            "least": "This must be at least %(limit_value)s.",
+            "most": "This must be at most %(limit_value)s.",
+        },
+    },
+)
 
 
 def blame(

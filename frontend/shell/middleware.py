@@ -57,9 +57,6 @@ class SessionLimits:
             session[SEEN] = now
 
 
-HOLDS_NUL = "has a NUL character (U+0000), which cannot be stored. Remove it"
-
-
 class NoNul:
     """Answers a query or form with a NUL by 400: PostgreSQL cannot store it, so it names nothing.
 
@@ -77,7 +74,7 @@ class NoNul:
             return None
         sent = [request.GET] if getattr(view, "csrf_exempt", False) else [request.GET, request.POST]
         texts = (text for fields in sent for name, values in fields.lists() for text in (name, *values))
-        return errors.bad_request(request, holds=HOLDS_NUL) if any("\0" in str(text) for text in texts) else None
+        return errors.bad_request(request, detail="nul") if any("\0" in str(text) for text in texts) else None
 
 
 class PrivatePages:

@@ -6,7 +6,7 @@ milliseconds; `load` reads the columns, some megabytes for 100,000 cases.
 
 import json
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from django.db.models import F, OuterRef
 from django.db.models.functions import JSONObject
 from numpy.typing import NDArray
 
+from evalboard.compared.report import join_names
 from evalboard.contract.treatments import BY_INPUT, Terms
 from evalboard.core import digest
 from evalboard.core.compare import (
@@ -46,6 +47,7 @@ from runs.compare.reading import StoredAnswers, StoredResponses
 from runs.imports import lacks_prompts
 from runs.models import BucketRecord, ForcedScoringRecord, RepeatRecord, RepeatScore, RunRecord, Stray
 from runs.pairs import WORDS, copies, measure_pair_noise, pair_facts
+from runs.pairs.pair_facts import EndpointBucket, find_names
 from runs.store import Indexes, bulk, stored_columns, stored_traces
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
@@ -229,11 +231,13 @@ def load(ours: SideKey, theirs: SideKey, terms: Terms = MODEL_TERMS) -> Comparis
     )
     buckets = {bucket.pk: bucket for bucket in rows}
     served = pair_facts.served_beside(ours.run, theirs.run, buckets.values())
+    is_mixed = max(len(ours.bucket_ids), len(theirs.bucket_ids)) > 1
+    backends = name_backends((ours.run, theirs.run), (ours.bucket_ids, theirs.bucket_ids)) if is_mixed else {}
     scored = [scored_on_both(key, ours, theirs) for key in (ours, theirs)]
     scorers = ours.run.suite_version.scorer_id, theirs.run.suite_version.scorer_id
     others = (None, None) if scorers[0] == scorers[1] else scorers[::-1]
-    baseline = _load_side(ours, case_indexes[0], buckets, served, scored[0], scorer=others[0])
-    candidate = _load_side(theirs, case_indexes[1], buckets, served, scored[1], scorer=others[1])
+    baseline = _load_side(ours, case_indexes[0], buckets, served, backends, scored[0], scorer=others[0])
+    candidate = _load_side(theirs, case_indexes[1], buckets, served, backends, scored[1], scorer=others[1])
 
     def measure_noise() -> PairNoise:
         return measure_pair_noise(ours.run, theirs.run, [*baseline.columns, *candidate.columns])
@@ -246,6 +250,19 @@ def load(ours: SideKey, theirs: SideKey, terms: Terms = MODEL_TERMS) -> Comparis
         prompts=None if paired is None else _judge_prompts(ours.run, theirs.run, paired),
         buckets=buckets,
     )
+
+
+def name_backends(
+    runs: tuple[RunRecord, RunRecord],
+    bucket_ids: Sequence[Collection[int]],
+    *,
+    find: Callable[[Collection[EndpointBucket]], Mapping[EndpointBucket, str]] = find_names,
+) -> dict[int, str]:
+    """Return the names of both sides' buckets by id. The runs are loaded with their endpoint."""
+    places = [[(run.endpoint_id, bucket) for bucket in own] for run, own in zip(runs, bucket_ids, strict=True)]
+    names = find({*places[0], *places[1]})
+    ours, theirs = ({place[1]: names[place] for place in own} for own in places)
+    return join_names(ours, theirs, runs[1].endpoint.slug)
 
 
 def _pair_prompted(ours: RunRecord, theirs: RunRecord, terms: Terms) -> PromptPairs:
@@ -421,6 +438,7 @@ def _load_side(
     case_indexes: Indexes,
     buckets: Mapping[int, BucketRecord],
     served: Mapping[int, ServingFacts],
+    backends: Mapping[int, str],
     scored: tuple[int, int] | None,
     scorer: int | None = None,
 ) -> StoredSide:
@@ -445,6 +463,7 @@ def _load_side(
         buckets=buckets,
         served=served,
         names=OneNames(),
+        backends=backends,
         unknown_prompts=str(run.source_id) if run.is_log and lacks_prompts(version) else "",
         is_logged=run.source_id is not None,
     )

@@ -13,7 +13,6 @@ from evalboard.compared.report import (
     Named,
     NamedSide,
     draw_token,
-    join_names,
     read_computation,
     shown_cases,
     write_comparison,
@@ -23,6 +22,7 @@ from evalboard.contract.run import SuiteNamed
 from evalboard.contract.treatments import PROMPT_TREATMENT, Terms
 from evalboard.core.errors import NotFound
 from evalboard.path_converters import reverse_case
+from runs.compare import inputs
 from runs.compare.inputs import MODEL_TERMS
 from runs.models import BucketRecord, Case, ComparisonRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord
 from runs.pairs import stored_words
@@ -147,17 +147,9 @@ def _read_speeds(run_ids: Collection[int]) -> dict[int, contract.SpeedAndTokens]
 
 
 def name_backends(sides: Mapping[str, Any], baseline: RunRecord, candidate: RunRecord) -> dict[int, str]:
-    """Return the names of both sides' buckets by id.
-
-    The runs are loaded with their endpoint.
-    """
-    places = [
-        [(run.endpoint_id, bucket) for bucket, _, _ in sides[side]["buckets"]]
-        for side, run in zip(contract.SIDES, (baseline, candidate), strict=True)
-    ]
-    names = read_names({*places[0], *places[1]})
-    ours, theirs = ({place[1]: names[place] for place in own} for own in places)
-    return join_names(ours, theirs, candidate.endpoint.slug)
+    """Return what `inputs.name_backends` does, by the sides of a summary."""
+    bucket_ids = [[bucket for bucket, _, _ in sides[side]["buckets"]] for side in contract.SIDES]
+    return inputs.name_backends((baseline, candidate), bucket_ids, find=read_names)
 
 
 def case_ids(run_id: int, indexes: Iterable[int]) -> dict[int, str]:

@@ -29,13 +29,14 @@ from evalboard.core.stats import list_mark_names
 from evalboard.wording.cause import explain_at_flip, explain_cause
 from evalboard.wording.replay import replay_command
 from runs import acts
-from runs.compare.inputs import MODEL_TERMS
+from runs.compare.inputs import MODEL_TERMS, name_backends
 from runs.compare.read import pair_path
 from runs.compare.read_leak import find_leak
 from runs.compare.read_pair_records import Half, load_halves
 from runs.forced import forced_choice, has_forced
 from runs.models import BucketRecord, DivergenceRecord, RunRecord
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
+from runs.pairs.pair_facts import read_names
 from runs.run import response_content
 
 
@@ -71,7 +72,7 @@ def trace_pair(
         candidate=_side(other),
         cause=cause.code,
         numeric=cause.numeric,
-        text=explain_cause(cause, replay=_replay(one, other)),
+        text=explain_cause(cause, replay=_replay(one, other), backends=_name_backends(one, other)),
         evidence=cause.evidence,
         provenance=_provenance(one, other),
         moved=tuple(
@@ -198,6 +199,13 @@ def _stack(run: RunRecord, bucket: BucketRecord | None) -> FingerprintNamed | No
         return None
     names = pair_facts.names_on(run.endpoint_id, [bucket.pk])
     return pair_facts.describe_fingerprint(bucket.fingerprint, names[bucket.pk])
+
+
+def _name_backends(one: Half, other: Half) -> tuple[str, str]:
+    if one.bucket_id is None or other.bucket_id is None:
+        return "", ""
+    names = name_backends((one.run, other.run), ([one.bucket_id], [other.bucket_id]), find=read_names)
+    return names[one.bucket_id], names[other.bucket_id]
 
 
 def _prompts(one: Half, other: Half) -> contract.PairPrompts:

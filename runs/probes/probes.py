@@ -46,6 +46,7 @@ from runs.models import (
     SuiteVersionRecord,
     WorkerRecord,
 )
+from runs.pairs.pair_facts import find_names, read_stacks
 from runs.probes.known_answers import begin_verification, name_known_answers
 from runs.probes.nodes import describe_nodes, name_incidents
 from runs.probes.read import asked_cases, probe_tokens
@@ -307,6 +308,8 @@ def _end(probe: ProbeRecord) -> dict[str, Any]:
         numbers |= _describe_audit(probe, numbers)
     if probe.kind == ProbeRecord.Kind.CAPABILITY:
         numbers["seed_probe"] = _newest_seed_probe(probe)
+    if probe.kind == ProbeRecord.Kind.ROUTING and finding.state != "incomplete" and not numbers.get("is_remote"):
+        numbers["stacks"] = _name_stacks(probe, numbers)
     if (ahead := combine_clocks(call.clock_ahead for call in calls)) is not None:
         numbers["clock_ahead"] = ahead
     document = {
@@ -372,6 +375,13 @@ def _last_fingerprint(probe: ProbeRecord) -> str | None:
         return None if fingerprint is None else fingerprint.digest
     source: dict[str, str] = fingerprint.manifest.get("source", {})
     return source.get("backend") or source.get("system_fingerprint")
+
+
+def _name_stacks(probe: ProbeRecord, numbers: Mapping[str, Any]) -> dict[str, str]:
+    """Return what pages call the stacks of a routing probe, by digest."""
+    find_names([(probe.endpoint_id, bucket) for bucket in _buckets(probe)])  # those without a name get one
+    digests = {numbers["last_fingerprint"], *(row["fingerprint"] for row in numbers["fingerprints"])}
+    return {digest: stack.title for digest, stack in read_stacks(probe.endpoint.slug, digests - {None}).items()}
 
 
 def _newest_seed_probe(probe: ProbeRecord) -> dict[str, Any] | None:

@@ -11,8 +11,7 @@ from django.db.models.expressions import RawSQL
 
 from evalboard.contract.release import ReleaseRow
 from evalboard.core.scoring import failure_kind
-from runs.models import BucketRecord, ReleaseRecord, RepeatRecord
-from runs.pairs.pair_facts import describe_fingerprint, read_names
+from runs.models import ReleaseRecord
 from runs.release.read_list import rows_of
 
 WORST_FIRST = ("no_ship", "inconclusive", "not_comparable", "ship", None)
@@ -31,7 +30,6 @@ FACTS = {
     "chance": f"{HEADLINE}.settling_chance",
     "step": "$.next[0].code",
     "buckets": '$.warnings[*] ? (@.code == "several_buckets").facts.buckets',
-    "mixed_run": '$.warnings[*] ? (@.code == "several_buckets").facts.run',
 }
 # Of releases whose headline gate has broken cases: the tag that most of them have and not all cases of the suite, and
 # the candidate's reasons once the comparison has them of each.
@@ -106,7 +104,7 @@ def waiting_releases(releases: Any) -> tuple[WaitingRelease, ...]:
     """Return the waiting releases of a queryset that came `with_outcome`: worst first, then oldest.
 
     A newer one of the same candidate, suites and policy, or of the same two runs, supersedes an older one, which then
-    stands with it. Three statements more than the rows take.
+    stands with it. Two statements more than the rows take.
     """
     rows = rows_of(releases)
     facts = _read_facts([int(row.id) for row in rows])
@@ -114,10 +112,9 @@ def waiting_releases(releases: Any) -> tuple[WaitingRelease, ...]:
     for row in sorted(rows, key=lambda row: -int(row.id)):
         group = next((key for key in _names(row) if key in newest), _names(row)[0])
         newest.setdefault(group, []).append(row)
-    names = _name_stacks({int(run) for known in facts.values() for run in known["mixed_run"]})
     broken = _read_broken([int(group[0].id) for group in newest.values() if group[0].verdict == "no_ship"])
     waiting = [
-        _waiting(group, facts.get(int(group[0].id), {}), names, broken.get(int(group[0].id), Broken()))
+        _waiting(group, facts.get(int(group[0].id), {}), broken.get(int(group[0].id), Broken()))
         for group in newest.values()
     ]
     return tuple(sorted(waiting, key=lambda each: (WORST_FIRST.index(each.row.verdict), int(each.row.id))))
@@ -129,30 +126,7 @@ def _names(row: ReleaseRow) -> tuple[tuple[Any, ...], ...]:
     return (row.candidate.model, row.suites, policy, row.treatment, is_judged), (row.candidate.run, row.baseline.run)
 
 
-def _name_stacks(run_ids: set[int]) -> dict[tuple[str, str], str]:
-    """Return what pages call a stack, by the run that it served and the start of its digest."""
-    if not run_ids:
-        return {}
-    repeats = RepeatRecord.objects.filter(run__in=run_ids, columns__isnull=False)
-    served = {
-        (str(run), endpoint, bucket)
-        for run, endpoint, buckets in repeats.values_list("run", "run__endpoint", "columns__bucket_ids")
-        for bucket in buckets
-    }
-    names = read_names({(endpoint, bucket) for _, endpoint, bucket in served})
-    buckets = BucketRecord.objects.select_related("fingerprint").defer("fingerprint__manifest")
-    known = buckets.in_bulk({bucket for _, _, bucket in served})
-    return {
-        (run, str(known[bucket].fingerprint)): describe_fingerprint(
-            known[bucket].fingerprint, names[endpoint, bucket]
-        ).title
-        for run, endpoint, bucket in served
-    }
-
-
-def _waiting(
-    group: list[ReleaseRow], facts: dict[str, Any], names: dict[tuple[str, str], str], broken: Broken
-) -> WaitingRelease:
+def _waiting(group: list[ReleaseRow], facts: dict[str, Any], broken: Broken) -> WaitingRelease:
     first, *earlier = group
     known = {name: values[0] if values else None for name, values in facts.items()}
     gates = zip(facts.get("gate_words", ()), facts.get("gate_tiers", ()), strict=True)
@@ -169,10 +143,7 @@ def _waiting(
         look=known.get("look"),
         n_more=known.get("n_more"),
         chance=known.get("chance"),
-        buckets=tuple(
-            (share, names.get((str(known["mixed_run"]), digest), f"fp {digest}"), *rest)
-            for share, digest, *rest in known.get("buckets") or ()
-        ),
+        buckets=tuple((share, f"backend {backend}", *rest) for share, backend, *rest in known.get("buckets") or ()),
         broken=broken,
     )
 

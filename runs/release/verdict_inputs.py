@@ -239,21 +239,20 @@ def _served(
     """Return how a side was decoded. filtered, others: bool[n_cases], refused prompts of either side."""
     return replace(
         side.served,
-        buckets=_buckets(columns, inputs),
+        buckets=_buckets(columns),
         n_answers=int(np.count_nonzero(~np.isnan(columns.scores[:, side.places]))),
         n_filtered=int(np.count_nonzero(filtered & ~others)),
         n_filtered_on_both=int(np.count_nonzero(filtered & others)),
     )
 
 
-def _buckets(side: StoredSide, inputs: ComparisonInputs) -> list[list[Any]]:
+def _buckets(side: StoredSide) -> list[list[Any]]:
     """Return the buckets of a side for DecodedSide."""
     rows = []
-    for bucket_id, _, share in side.shares:
-        bucket = inputs.buckets[bucket_id]
+    for (bucket_id, _, _), served in zip(side.shares, side.setup.served, strict=True):
         scores = side.scores[(side.buckets == bucket_id) & ~np.isnan(side.scores)]
         points = 100 * float(scores.mean()) if len(scores) else None
-        rows.append([float(share), str(bucket.fingerprint), bucket.batch_class, points])
+        rows.append([float(served.share), served.backend, served.batch_class, points])
     return rows
 
 

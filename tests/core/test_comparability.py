@@ -177,19 +177,6 @@ def test_two_buckets_of_one_service_are_not_pooled() -> None:
     assert not comparability.allows_comparing(blocks)
 
 
-def test_what_served_is_named_as_pages_name_it() -> None:
-    routed = replace(ASKED, served=[replace(SERVED, shown="1" * 64), replace(SERVED, fingerprint="f" * 64)])
-    [mixed] = found(routed)
-    assert [each["fingerprint"][:1] for each in mixed.facts["served"]] == ["c", "f"]
-    assert "11111111 (batch size 1)" in words_of(mixed)
-    assert "ffffffff (batch size 1)" in words_of(mixed)
-    of_before = {
-        **mixed.facts,
-        "served": [{k: v for k, v in each.items() if k != "shown"} for each in mixed.facts["served"]],
-    }
-    assert "cccccccc (batch size 1)" in explain_block(mixed.code, of_before)
-
-
 @pytest.mark.parametrize("treatment", [MODEL_TREATMENT, SERVICE_TREATMENT])
 def test_what_is_unknown_may_be_assumed_within_a_window_and_that_is_written_down(treatment: str) -> None:
     unknown = served(fingerprint="")
@@ -244,9 +231,10 @@ def test_a_release_of_a_stack_names_what_it_judges_and_two_models() -> None:
 
 
 def test_two_buckets_on_one_side_are_named_with_their_shares_and_what_differs() -> None:
-    mixed = replace(ASKED, served=[replace(SERVED, share=0.94), replace(SERVED, share=0.06, **NEWER)])
+    served_by = [replace(SERVED, backend="A", share=0.94), replace(SERVED, backend="pool-b", share=0.06, **NEWER)]
+    mixed = replace(ASKED, served=served_by)
     (block,) = found(mixed)
-    assert "cccccccc (batch size 1) 94 % and ffffffff (batch size 1) 6 %" in words_of(block)
+    assert "backend A (batch size 1) 94 % and backend pool-b (batch size 1) 6 %" in words_of(block)
     assert "vLLM 0.31.2 → 0.32.0" in words_of(block)
     assert [moved["field"] for moved in block.facts["moved"]] == ["versions.vllm"]
 

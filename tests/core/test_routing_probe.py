@@ -11,10 +11,11 @@ from evalboard.wording.probe import describe_finding
 
 
 def sentence(finding: ProbeResult) -> str:
-    return describe_finding("routing", finding.state, finding.numbers)
+    return describe_finding("routing", finding.state, {**finding.numbers, "stacks": STACKS})
 
 
 A, B = "a" * 64, "b" * 64
+STACKS = {letter * 64: f"backend {letter.upper()}" for letter in "abcdef"}
 
 
 def calls(worker: int, *fingerprints: str) -> list[ProbeExchange]:
@@ -65,7 +66,7 @@ def test_shares_are_counted_by_fingerprint_and_by_worker() -> None:
         ],
     }
     assert sentence(finding) == (
-        "2 serving stacks answer: 8 answers of 2 workers came from aaaaaaaaaaaa (50 %) and bbbbbbbbbbbb (50 %). "
+        "2 serving stacks answer: 8 answers of 2 workers came from backend A (50 %) and backend B (50 %). "
         "A run across them is not one measurement."
     )
 
@@ -76,7 +77,7 @@ def test_a_worker_that_gave_no_answer_is_told_and_decides_nothing() -> None:
     assert finding.state == "one"
     assert finding.numbers["n_workers_silent"] == 1
     assert sentence(finding) == (
-        "One serving stack: 2 answers of 1 worker came from fingerprint aaaaaaaaaaaa. 2 answers rule out a second "
+        "One serving stack: 2 answers of 1 worker came from backend A. 2 answers rule out a second "
         "backend with over 78 % of the requests (95 % confidence). 1 worker gave no answer. "
         "1 call failed and is left out."
     )
@@ -84,4 +85,4 @@ def test_a_worker_that_gave_no_answer_is_told_and_decides_nothing() -> None:
 
 def test_a_rotation_names_both_fingerprints() -> None:
     finding = routing_probe.judge_routing_probe(calls(1, A), last_fingerprint=B)
-    assert "aaaaaaaaaaaa, earlier ones from bbbbbbbbbbbb" in sentence(finding)
+    assert "came from backend A, earlier ones from backend B" in sentence(finding)

@@ -59,6 +59,7 @@ def test_strings_are_compared_as_they_stand_unless_normalised():
     ("text", "target", "words"),
     [
         ('{"a": {"b": [1, 2]}}', {"a": {"b": [1, 3]}}, "$.a.b[1] is 2, expected 3"),
+        ('{"a b\\n": false}', {"a b\n": None}, '$["a b\\n"] is false, expected null'),
         ('{"a": 1}', {"b": 1}, '$ lacks the key "b"'),
         ('{"a": 1, "c": 1}', {"a": 1}, 'unexpected key "c"'),
         ("[1]", [[1, 2]], "1 items, expected 2"),

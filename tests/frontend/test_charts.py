@@ -129,15 +129,17 @@ def window(*margins: float | None) -> TraceWindow:
 
 
 def test_a_true_zero_margin_has_a_line_of_its_own():
-    chart = run_charts.margin_chart(window(0.0, 1e-9, 50.0))
-    zero, tiny, huge = chart.stems
+    chart = run_charts.margin_chart(window(0.0, 1e-9, 50.0, *[1.0] * 9))
+    zero, tiny, huge, *_ = chart.stems
     assert zero.y == chart.floor
     assert tiny.y < chart.floor
     assert huge.y == chart.rows[0][0]
 
 
-def test_without_margins_there_is_no_chart():
-    assert run_charts.margin_chart(window(None)) is None
+def test_without_margins_or_of_a_few_positions_there_is_no_chart():
+    assert run_charts.margin_chart(window(*[None] * 12)) is None
+    assert run_charts.margin_chart(window(*[1.0] * 12)) is not None
+    assert run_charts.margin_chart(window(*[1.0] * 11)) is None
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=30))

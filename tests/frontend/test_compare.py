@@ -164,6 +164,16 @@ def test_a_case_of_one_text_shows_it_once_and_opens_to_it(moved, viewer):
     assert words_of(whole).endswith(words_of(line).removeprefix("both sides ")[-10:])
 
 
+def test_a_case_whose_logprobs_alone_drifted_shows_its_text_once_and_where_they_differ(moved, viewer):
+    row, compact = (
+        next(row for row in re.findall(r'<tr><th scope="row">.*?</tr>', page, re.S) if "case-008" in row)
+        for page in (page_of(viewer, moved, f"?outcome=same_text{more}") for more in ("", "&compact=1"))
+    )
+    (line,) = re.findall(r'<p class="answer-line.*?">(.*?)</p>', row)
+    assert words_of(line).startswith("both sides, logprobs differ from token 0 ")
+    assert "nothing" not in words_of(compact)
+
+
 def test_cases_come_by_consequence_and_lead_to_their_flip(moved, viewer):
     page = page_of(viewer, moved, "?show=pairs")
     table = re.findall(r'<table class="divergences">.*?</table>', page, re.S)[0]

@@ -68,7 +68,7 @@ def check(endpoint: EndpointRecord, rows: list[dict[str, Any]]) -> ProbeRecord:
 def test_an_endpoint_that_nobody_has_asked_says_so_and_how_to_begin(viewer: Client) -> None:
     remote(headers={"x-team": "evals", "x-org": {"env": "ORG_ID"}}, extra_body={"user": "<b>"})
     page = words(viewer, "/endpoints/theirs/")
-    assert "Nothing has been asked of it yet." in page
+    assert "It has no run and no probe yet." in page
     assert "gpt-paint at https://api.example.com/v1" in page
     assert "never checked" in page
     assert "evalboard endpoint check theirs --wait" in page
@@ -156,10 +156,10 @@ def test_a_check_is_a_table_of_words_beside_that_of_the_direct_endpoint(viewer: 
 def test_what_was_checked_and_never_run_says_what_it_ignores(viewer: Client) -> None:
     check(remote(), ROWS)
     page = words(viewer, "/endpoints/theirs/")
-    assert "It silently ignores seed, and no run has been asked of it yet. Its first run shows who answers." in page
-    assert "Nothing has been asked of it yet." not in page
+    assert "It silently ignores seed, and it has no run yet. Its first run shows who answers." in page
+    assert "It has no run and no probe yet." not in page
     check(EndpointRecord.objects.get(), [row | {"state": "honoured"} for row in ROWS])
-    assert "No run has been asked of it yet." in words(viewer, "/endpoints/theirs/")
+    assert "It has no run yet." in words(viewer, "/endpoints/theirs/")
 
 
 def through_and_around(

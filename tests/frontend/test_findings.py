@@ -70,7 +70,7 @@ def pool(*states: str, n_waiting: int = 0) -> PoolRow:
 @pytest.mark.parametrize(
     ("states", "claim"),
     [
-        ((), "No worker is there."),
+        ((), "No worker is running."),
         (("working",), "1 worker: 1 at work."),
         (("silent", "resting", "idle", "idle"), "4 workers: 2 idle, 1 silent, 1 paused."),
     ],
@@ -90,7 +90,8 @@ def test_a_pool_is_deserted_once_nobody_is_left_to_do_its_work(states: tuple[str
 
 def test_a_deserted_pool_says_who_is_there_and_does_not_serve() -> None:
     assert (
-        endpoint_words.describe_desertion(pool(n_waiting=1)).claim == "Pool gpu: 1 shard waits and no worker is there."
+        endpoint_words.describe_desertion(pool(n_waiting=1)).claim
+        == "Pool gpu: 1 shard waits and no worker is running."
     )
     assert endpoint_words.describe_desertion(pool("silent", "resting", n_waiting=12)).claim == (
         "Pool gpu: 12 shards wait and no worker serves it (1 silent and 1 paused)."

@@ -125,7 +125,7 @@ def test_an_endpoint_that_only_probes_used_has_its_shares_and_its_lanes(viewer: 
     probed(9, ["a"] * 20)
     probed(2, ["a"] * 16 + ["b"] * 4)
     page = words(viewer, "/endpoints/hosted/")
-    assert "No run has been asked of it yet. Its probes are below." in page
+    assert "It has no run yet. Its probes are below." in page
     assert "40 answers to 2 probes" in page
     names = {name: f"backend {name}" for name in "ab"}
     assert f"{names['b']} joins: it gave 20 % of the answers there" in page

@@ -138,12 +138,12 @@ def test_a_pool_with_work_and_no_worker_gives_the_command(stage, viewer):
     run = stage.start()
     for address in ("/workers/", "/"):
         page = text_of(viewer.get(address))
-        assert "Pool default: 6 shards wait and no worker is there." in page, address
+        assert "Pool default: 6 shards wait and no worker is running." in page, address
         assert re.search("<code>(?:<bdi>)?evalboard worker --pool default(?:</bdi>)?</code>", page), address
         assert f'href="/runs/{run.pk}/"' in page, address
     assert "A pool has work and no worker" in text_of(viewer.get("/"))
     stage.worker()
-    assert "no worker is there" not in text_of(viewer.get("/workers/"))
+    assert "no worker is running" not in text_of(viewer.get("/workers/"))
     assert "No worker" not in text_of(viewer.get("/"))
 
 

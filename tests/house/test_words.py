@@ -35,7 +35,8 @@ def test_every_record_is_a_word_of_the_glossary(model: str) -> None:
 
 
 def test_no_word_is_defined_twice() -> None:
-    words = re.findall(r"\*\*(.+?)\*\*", " ".join(re.findall(r"^\|([^|]*)\|", GLOSSARY, re.MULTILINE)))
+    """In a row of its own, or within that of another word."""
+    words = re.findall(r"\*\*(.+?)\*\*", " ".join(re.findall(r"^\|.*\|$", GLOSSARY, re.MULTILINE)))
     assert sorted(word for word in set(words) if words.count(word) > 1) == []
 
 

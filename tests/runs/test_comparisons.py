@@ -324,7 +324,9 @@ def test_two_buckets_in_one_run_are_said_and_named(version: SuiteVersionRecord, 
     decode(run, 1, theirs, [process] * 11 + [other])
     found = compare(baseline=base.pk, candidate=run.pk)
     report = comparison_report(found.pk)
-    assert [block.code for block in report.blocks] == ["mixed_fingerprint"]
+    [block] = report.blocks
+    assert block.code == "mixed_fingerprint"
+    assert "backend A (mixed) 92 % and backend B (batch size 1) 8 %." in block.text
     assert not report.comparable
     assert [(bucket.backend, bucket.n_responses) for bucket in report.sides.candidate.buckets] == [("A", 11), ("B", 1)]
     assert report.backends == (("A", "B"),)

@@ -367,6 +367,9 @@ def test_routing_is_told_the_fingerprint_of_the_endpoint_s_last_run(
     new_probe("routing", calls=1)
     served(worker, engine_process)
     assert told == [None, engine_process.bucket.fingerprint.digest]
+    finding = ProbeRecord.objects.latest("pk").finding
+    assert finding is not None
+    assert "1 answer of 1 worker came from backend A, as before." in finding["sentence"]
 
 
 def test_a_canary_is_held_against_those_before_it_that_asked_the_same(

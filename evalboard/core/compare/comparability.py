@@ -77,8 +77,8 @@ class ServedShare:
 
     fingerprint: of the stack without the model, for comparing. shown: of all that the bucket's fingerprint covers, for
     pages; the two differ if a report names the model too. manifest: of the stack, without the model. named:
-    distinguishes models with unknown weights. asked_name: the requested model, if answers name another one, which is
-    model_name then; "" otherwise.
+    distinguishes models with unknown weights. backend: what pages call it, "" on a side of one bucket. asked_name: the
+    requested model, if answers name another one, which is model_name then; "" otherwise.
     """
 
     model_name: str
@@ -90,6 +90,7 @@ class ServedShare:
     share: float
     named: str = ""
     shown: str = ""
+    backend: str = ""
     asked_name: str = ""
     n_answers: int = 0
 
@@ -263,13 +264,7 @@ def _find_side_blocks(baseline: SideSetup, candidate: SideSetup) -> list[Block]:
             blocks.append(Block("other_model", facts))
         if len(side.served) > 1:
             shares = [
-                {
-                    "fingerprint": each.fingerprint,
-                    "shown": each.shown or each.fingerprint,
-                    "batch_class": each.batch_class,
-                    "share": each.share,
-                }
-                for each in side.served
+                {"backend": each.backend, "batch_class": each.batch_class, "share": each.share} for each in side.served
             ]
             moved = _moved_stack(side.served[0], side.served[1])
             blocks.append(_moved_block("mixed_fingerprint", moved, side=name, served=shares))

@@ -75,13 +75,14 @@ def lay_columns(
     buckets: Mapping[int, AnyBucket],
     served: Mapping[int, ServingFacts],
     names: Names,
+    backends: Mapping[int, str],
     unknown_prompts: str,
     is_logged: bool,
 ) -> dict[str, Any]:
     """Return the fields of `Side` that come from columns, run and buckets.
 
     repeats, ended: as `Side` has them. suite_version: with its suite, for people. buckets, served: by their ids.
-    unknown_prompts, is_logged: as `SideSetup` has them.
+    backends: what pages call each bucket, if there are several. unknown_prompts, is_logged: as `SideSetup` has them.
     """
     by_bucket = lay([columns.buckets for columns in by_repeat])
     shares = count_shares(by_bucket)
@@ -93,7 +94,10 @@ def lay_columns(
         max_tokens=limits["max_tokens"],
         stop=tuple(limits["stop"]),
         sampling={name: value for name, value in sampling.items() if name not in limits},
-        served=[_share(buckets[bucket], served[bucket], n, share, names) for bucket, n, share in shares],
+        served=[
+            _share(buckets[bucket], served[bucket], n, share, names, backends.get(bucket, ""))
+            for bucket, n, share in shares
+        ],
         unknown_prompts=unknown_prompts,
         is_logged=is_logged,
         n_cases=run.suite_version.n_cases,
@@ -163,11 +167,12 @@ def measure_buckets(
     }
 
 
-def _share(bucket: AnyBucket, known: ServingFacts, n: int, share: float, names: Names) -> ServedShare:
+def _share(bucket: AnyBucket, known: ServingFacts, n: int, share: float, names: Names, backend: str) -> ServedShare:
     other = find_other_model(bucket, names)
     return ServedShare(
         model_name=other or bucket.model.name,
         asked_name=bucket.model.name if other else "",
+        backend=backend,
         n_answers=n,
         weights_digest=known.weights_digest or "",
         template_digest=known.template_digest or "",

@@ -22,7 +22,7 @@ class DecodedSide:
     uncertified: hosts that decoded under batch-invariant kernels without a certificate.
     strays, unsteady: as `RunRecord` has them. is_log: another tool's log. is_reported: a log or an external server said
     who answered. is_read: read from a log, also from an export of ours.
-    buckets: [share, fingerprint, batch class, points] of each, points None where it has no score.
+    buckets: [share, backend, batch class, points] of each, points None where it has no score.
     """
 
     run: int

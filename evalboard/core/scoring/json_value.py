@@ -1,5 +1,6 @@
 """The `json` scorer: checks that a response is JSON, or that it equals a target."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ from evalboard.core.scoring.kind import Option, Options, Score, ScorerKind, Tool
 from evalboard.core.scoring.normalise import VERBATIM, normalise, normalise_option
 from evalboard.core.scoring.reasons import shown
 from evalboard.core.scoring.response_json import UnreadableJson, fenced, parse_response_json
+
+_PLAIN = re.compile(r"[\w-]+")  # a key that a path names as it is
 
 
 def difference(actual: Any, wanted: Any, options: Options, path: str = "$") -> str | None:
@@ -55,7 +58,8 @@ def _object_difference(actual: Mapping[str, Any], wanted: Mapping[str, Any], opt
     for key in sorted(wanted):
         if key not in actual:
             return f"{path} lacks the key {shown(key)}"
-        if problem := difference(actual[key], wanted[key], options, f"{path}.{key}"):
+        place = f"{path}.{key}" if _PLAIN.fullmatch(key) else f"{path}[{shown(key)}]"
+        if problem := difference(actual[key], wanted[key], options, place):
             return problem
     extra = sorted(actual.keys() - wanted.keys())
     if extra and options["mode"] != "subset":

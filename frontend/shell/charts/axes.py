@@ -94,6 +94,9 @@ def scale_for(values: Iterable[float], *, least: float) -> Scale:
     return Scale(low, high)
 
 
+MIN_DRAWN = 12  # positions; of fewer a table says more than a chart, whose labels would overlap
+
+
 def scale_of_positions(n: int, *, left: float = 2.0, width: float = 94.0) -> Scale:
     """Return a scale of positions from 0 to n - 1 that shows marks at both ends whole."""
     return Scale(0, max(n - 1, 1), left, width)

@@ -28,7 +28,7 @@ from tests.core.test_batch_probe import copies
 from tests.core.test_canary_probe import Runs, runs_of
 from tests.core.test_determinism_probe import answered, drifting, flipping, same
 from tests.core.test_determinism_probe import parameters as conditions
-from tests.core.test_routing_probe import A, B, calls
+from tests.core.test_routing_probe import STACKS, A, B, calls
 from tests.core.test_seed_probe import as_greedy, calls_of
 
 CONDITIONS = conditions()
@@ -64,7 +64,8 @@ def batches(seed: int, *, share: float, moved: int = 0) -> list[ProbeExchange]:
 
 
 def read_routing(asked: list[ProbeExchange], last: str | None = None) -> list[Sentence]:
-    return read_probe("routing", judge_routing_probe(asked, last_fingerprint=last))
+    finding = judge_routing_probe(asked, last_fingerprint=last)
+    return read_probe("routing", replace(finding, numbers={**finding.numbers, "stacks": STACKS}))
 
 
 def read_audit(now: list[ProbeExchange], earlier: list[ProbeExchange] | None = None) -> list[Sentence]:

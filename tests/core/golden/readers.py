@@ -76,7 +76,7 @@ def read_cause(
     """
     cause = find_cause(Pair(base, replace(base, **candidate), has_other_prompt), parting, noise)
     code = f"unknown: {cause.evidence['reason']}" if cause.code == "unknown" else cause.code
-    return [Sentence("cause", code, explain_cause(cause, replay=replay))]
+    return [Sentence("cause", code, explain_cause(cause, replay=replay, backends=("A", "B")))]
 
 
 def read_probe(kind: str, finding: ProbeResult) -> list[Sentence]:

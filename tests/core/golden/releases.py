@@ -33,8 +33,8 @@ SITUATIONS: Situations = {
     ),
     "A pin is broken": lambda: read_warning("pins_broken", **WHO, pins=["max_num_seqs"]),
     "Five pins are broken": lambda: read_warning("pins_broken", **WHO, pins=["a", "b", "c", "d", "e"]),
-    "Two buckets served a side": lambda: read_warning(
-        "several_buckets", **WHO, buckets=[[0.94, "cccccccc", "alone", 81.4], [0.06, "ffffffff", "mixed", None]]
+    "Two backends served a side": lambda: read_warning(
+        "several_buckets", **WHO, buckets=[[0.94, "A", "alone", 81.4], [0.06, "B", "mixed", None]]
     ),
     "Another model answered a side": lambda: read_warning(
         "other_model", side="baseline", asked="gpt-4-turbo", answered=["gpt-3.5-turbo-0125"], n=1000, total=1000

@@ -323,16 +323,19 @@ SITUATIONS: Situations = {
     "The scorer changed": lambda: read_gate(asked_otherwise(scorer_digest="0" * 64)),
     "The token limit and the stop texts changed": lambda: read_gate(asked_otherwise(max_tokens=8, stop=("\n",))),
     "The chat template changed": lambda: read_gate(served_otherwise(template_digest="0" * 64)),
-    "Two buckets served the candidate": lambda: read_gate(
-        asked_otherwise(
-            served=[replace(SERVED, share=0.94), replace(SERVED, share=0.06, fingerprint="f" * 64, batch_class="mixed")]
-        )
-    ),
-    "Two backends of a server of others served the candidate": lambda: read_gate(
+    "Two batch classes served the candidate": lambda: read_gate(
         asked_otherwise(
             served=[
-                replace(SERVED, share=0.93, batch_class="observed"),
-                replace(SERVED, share=0.07, fingerprint="f" * 64, batch_class="observed"),
+                replace(SERVED, backend="A", share=0.94),
+                replace(SERVED, backend="B", share=0.06, fingerprint="f" * 64, batch_class="mixed"),
+            ]
+        )
+    ),
+    "Two backends of an external server served the candidate": lambda: read_gate(
+        asked_otherwise(
+            served=[
+                replace(SERVED, backend="pool-a", share=0.93, batch_class="observed"),
+                replace(SERVED, backend="pool-b", share=0.07, fingerprint="f" * 64, batch_class="observed"),
             ]
         )
     ),
