@@ -52,8 +52,9 @@ try:
     # How often a team's workers poll if Redis does not wake them, and how often everything is swept.
     LOOK_SECONDS = env.float("EVALBOARD_LOOK_SECONDS", 15.0)
     RECONCILE_SECONDS = env.float("EVALBOARD_RECONCILE_SECONDS", 15.0)
-    # The interpreter with vLLM. It is a separate one because the engine pins its own packages.
+    # Programs of teams that score, on a worker.
     SCORERS_DIR = Path(env.str("EVALBOARD_SCORERS_DIR", str(DATA_DIR / "scorers")))
+    # The interpreter with vLLM. It is a separate one because the engine pins its own packages.
     VLLM_PYTHON = env.str("EVALBOARD_VLLM_PYTHON", str(BASE_DIR / ".venv-engine" / "bin" / "python"))
     # Model paths of runs and endpoints must be inside these folders.
     MODEL_ROOTS = [Path(root).resolve() for root in env.list("EVALBOARD_MODEL_ROOTS", [str(DATA_DIR / "models")])]
