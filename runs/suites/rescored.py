@@ -24,9 +24,10 @@ from runs.work import living_workers, open_scorings
 
 @dataclass(frozen=True)
 class ScoreChanges:
-    """The scores of a run by its suite's scorer and by another, of the repeats of all cases that have both.
+    """The scores of a run by its suite's scorer and by another, of the repeats that have both.
 
-    repeats: their indexes. before, after: float64[n_cases, k], NaN where unscored. rows: their two rows each.
+    repeats: their indexes, without targeted ones. before, after: float64[n_cases, k], NaN where unscored. rows: the two
+    of each.
     """
 
     run: RunRecord
@@ -94,16 +95,16 @@ def run_to_rescore(slug: str) -> int | None:
 
 def rescored_run(run_id: int, scorer_id: int) -> RescoredRun:
     """Compare a run's scores by one scorer with those by its suite's. Raises NotFound."""
-    found = [each for each in rescored_runs(run_id) if each.scorer.id == str(scorer_id)]
-    if not found:
-        raise _unscored(run_id, scorer_id)
-    return found[0]
+    for each in rescored_runs(run_id):
+        if each.scorer.id == str(scorer_id):
+            return each
+    raise _unscored(run_id, scorer_id)
 
 
 def rescored_runs(run_id: int) -> tuple[RescoredRun, ...]:
-    """Compare a run's scores by each scorer that scored it, or has to, with those by its suite's own, which is first.
+    """Compare a run's scores by each of its scorers with those by its suite's own, which is first.
 
-    Raises NotFound.
+    Those that have yet to score it are among them. Raises NotFound.
     """
     report = run_report(run_id)
     run = RunRecord.objects.select_related("suite_version__suite", "suite_version__scorer", "endpoint").get(pk=run_id)
