@@ -33,6 +33,7 @@ from frontend.schedules import views as schedules
 from frontend.suites import baseline_views as baselines
 from frontend.suites import case_views as cases
 from frontend.suites import making_views as making
+from frontend.suites import scorer_views
 from frontend.suites import views as suites
 
 urlpatterns = [
@@ -49,6 +50,7 @@ urlpatterns = [
     path("suites/<text:slug>/badge.svg", badges.badge, name="suite_badge"),
     path("suites/<text:slug>/baselines/", baselines.set_baseline, name="suite_baselines"),
     path("suites/<text:slug>/baselines/<int:baseline_id>/again/", baselines.run_again, name="baseline_again"),
+    path("suites/<text:slug>/scorers/", scorer_views.scorers, name="suite_scorers"),
     path("suites/<text:slug>/cases/<text_path:case>/", cases.case, name="suite_case"),
     path("suites/<text:slug>/versions/<int:number>/", suites.version, name="suite_version"),
     path("runs/", runs.runs, name="runs"),

@@ -24,6 +24,7 @@ from runs.models import (
     RunRecord,
     ScheduleRecord,
     Shard,
+    Suite,
     WebhookRecord,
 )
 from runs.store import database_now, require_row
@@ -274,7 +275,18 @@ def _decoded_elsewhere(run: RunRecord, instead: str, *, is_shown: bool = True) -
     return No(f"Run {run.pk} {who}, and no engine here decodes it again; {instead}.", is_shown)
 
 
-# Schedules, webhooks, endpoints
+# Suites, schedules, webhooks, endpoints
+
+
+@rule("adopt", Suite, RUN)
+def _adopt(suite: Suite) -> No | None:
+    """A scorer, in place of the one that scores the cases without their own."""
+    if suite.reference_of_id is not None:
+        return No(f"Suite {suite.slug} is a reference set, and has the scorer of its suite.", is_shown=False)
+    newest = suite.versions.select_related("scorer").order_by("-number").first()
+    if newest is not None and newest.scorer.spec["default"] is None:
+        return No(f"Every case of suite {suite.slug} has a scorer of its own; push the suite with another.")
+    return None
 
 
 @rule("pause", ScheduleRecord, RUN)

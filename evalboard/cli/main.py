@@ -26,6 +26,7 @@ from evalboard.cli import (
     replay,
     run,
     schedule,
+    scorer,
     suite,
     trace,
     verify,
@@ -97,6 +98,7 @@ for on_the_machine in (up, signin, tour, scheduler):
     app.command(rich_help_panel=NEED_THE_PRODUCT)(on_the_machine)
 app.add_typer(worker_app, name="worker", cls=Commands, rich_help_panel=NEED_THE_PRODUCT)
 app.add_typer(suite.app, name="suite", cls=Commands)
+app.add_typer(scorer.app, name="scorer", cls=Commands)
 app.add_typer(endpoint.app, name="endpoint", cls=Commands)
 app.add_typer(baseline.app, name="baseline", cls=Commands)
 app.add_typer(profile.app, name="profile", cls=Commands)

@@ -9,6 +9,7 @@ import typer
 from evalboard.cli.errors import FAILED, INTERRUPTED
 from evalboard.cli.lists import print_list
 from evalboard.cli.output import printable
+from evalboard.cli.scorer import resolve
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.progress import trial_progress
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 MappingNamed = Annotated[str, typer.Option(metavar="NAME|FILE", help="Convert another tool's JSONL with this mapping.")]
 ScorerGiven = Annotated[
     str,
-    typer.Option(metavar="KIND|JSON", help="The scorer of cases that name none, such as contains; needed with CSV."),
+    typer.Option(
+        metavar="KIND|NAME|JSON", help="The scorer of cases that name none, such as contains; needed with CSV."
+    ),
 ]
 ColumnsNamed = Annotated[
     str,
@@ -60,8 +63,8 @@ def push(
     # Here, and the scorers with it, which check a case's options: no other command waits for them.
     from evalboard.cli.suite_file import is_large, load_document, open_lines
 
-    options = {"mapping": mapping, "scorer": scorer, "columns": columns}
     with connect() as client:
+        options = {"mapping": mapping, "scorer": scorer and resolve(client, scorer), "columns": columns}
         if is_large(file):
             with open_lines(file, slug=slug, title=title, **options) as lines:
                 answer = _send(client, lines, give_up_after=give_up_after)
@@ -107,8 +110,9 @@ def try_case(
     """Send one case to an endpoint once, and show its answer, its score and why."""
     from evalboard.cli.suite_file import load_document
 
-    document = load_document(file, mapping=mapping, scorer=scorer, columns=columns)
     with connect() as client:
+        scorer = scorer and resolve(client, scorer)
+        document = load_document(file, mapping=mapping, scorer=scorer, columns=columns)
         body = {"suite": document, "case": case, "endpoint": endpoint, "profile": profile}
         trial_id = client.create_trial(body).value.id
         answer = follow_to_end(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evalboard.contract.probe import Probe
     from evalboard.contract.replay import Replay
     from evalboard.contract.run import Run
-    from evalboard.contract.suite import Trial
+    from evalboard.contract.suite import RescoredRun, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def run_progress(answer: "Answer[Run]") -> WaitProgress:
         n_total,
         run.is_terminal,
         eta_seconds=progress.eta_seconds,
-        note=describe_ahead(run.ahead) if run.ahead and run.ahead.n_shards else "",
+        note=describe_ahead(run.ahead) if run.ahead and run.ahead.n_shards else _awaited_scorer(run),
         pause=" ".join(filter(None, (render_pause(run.waiting_for), _giving_up(run)))),
     )
 
@@ -51,6 +51,13 @@ def run_progress(answer: "Answer[Run]") -> WaitProgress:
 def trial_progress(answer: "Answer[Trial]") -> WaitProgress:
     trial = answer.value
     return WaitProgress(f"case {trial.case}", "answers", trial.status, trial.is_terminal, 1, trial.is_terminal)
+
+
+def rescored_progress(answer: "Answer[RescoredRun]") -> WaitProgress:
+    rescored = answer.value
+    status, n_done = ("scoring", sum(score is not None for score in rescored.after))
+    name, note = f"run {rescored.run}", rescored.waits_for or ""
+    return WaitProgress(name, "repeats", status, n_done, len(rescored.after), not rescored.waiting, note=note)
 
 
 def comparison_progress(answer: "Answer[Comparison]") -> WaitProgress:
@@ -84,6 +91,13 @@ def render_pause(pause: "Pause | None") -> str:
     if pause is None:
         return ""
     return describe_pause(n_failures=pause.n_failures, reason=pause.reason, until=pause.until, zone=None)
+
+
+def _awaited_scorer(run: "Run") -> str:
+    """Say that a run lacks only its scores, and that no worker can give them; "" otherwise."""
+    is_decoded = run.status == "running" and run.progress.n_done == run.progress.n_total
+    why = (warning.text for warning in run.warnings if warning.code == "no_matching_worker")
+    return next(why, "") if is_decoded else ""
 
 
 def _giving_up(run: "Run") -> str:

@@ -24,9 +24,9 @@ from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow, Settle
 from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
-from evalboard.contract.run import Run, RunEstimate, RunPair, RunRow
+from evalboard.contract.run import Rescored, Run, RunEstimate, RunPair, RunRow
 from evalboard.contract.schedule import Schedule
-from evalboard.contract.suite import SuiteRow, SuiteVersion, Trial
+from evalboard.contract.suite import OwnScorer, RescoredCase, RescoredRun, SuiteRow, SuiteVersion, Trial
 from evalboard.contract.upload import Upload, UploadPart
 from evalboard.contract.verification import Verification
 from evalboard.importers.files import LogFile
@@ -166,6 +166,23 @@ class RestClient:
 
     def push_suite(self, document: Mapping[str, Any]) -> Answer[SuiteVersion]:
         return self.post(SuiteVersion, "/suites/", document)
+
+    def scorers(self) -> Iterator[Answer[OwnScorer]]:
+        """Yield the teams' own scorers that workers have."""
+        return self._list(OwnScorer, "/scorers/", {})
+
+    def rescore(self, run_id: str, body: Mapping[str, Any]) -> Answer[Rescored]:
+        """Score a run's stored responses with another `scorer`; its scores may come later."""
+        return self.post(Rescored, f"/runs/{run_id}/rescore/", body)
+
+    def rescored(self, run_id: str, scorer_id: str) -> Answer[RescoredRun]:
+        return self._get(RescoredRun, f"/runs/{run_id}/rescored/{scorer_id}/")
+
+    def rescored_cases(self, run_id: str, scorer_id: str) -> Iterator[Answer[RescoredCase]]:
+        return self._list(RescoredCase, f"/runs/{run_id}/rescored/{scorer_id}/cases/", {})
+
+    def adopt_scorer(self, slug: str, body: Mapping[str, Any]) -> Answer[SuiteVersion]:
+        return self.post(SuiteVersion, f"/suites/{quote(slug, safe='')}/scorer/", body)
 
     def follow(self, kind: str, name: str) -> Answer[Follow]:
         """Follow a run, suite, endpoint or other thing: Evalboard notifies you at your own addresses."""

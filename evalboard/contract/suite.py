@@ -14,11 +14,12 @@ from evalboard.contract.base import (
     Points,
     Range,
     RunStatus,
+    Score,
     page_only,
     says,
 )
 from evalboard.contract.parts import FingerprintNamed, ProfileNamed, WaitingFor
-from evalboard.contract.run import TERMINAL, Draws, RunRow, RunWarning
+from evalboard.contract.run import TERMINAL, Draws, RunRow, RunWarning, ScorerOfRun
 
 
 class SuiteRow(Contract):
@@ -49,6 +50,52 @@ class OwnScorer(Contract):
     name: str
     digest: Digest
     workers: tuple[ScorerOfWorker, ...]
+
+
+class RescoredRun(Contract):
+    """What would change in a run if a scorer by which it is scored decided in place of its suite's own."""
+
+    run: Id
+    suite: str
+    suite_version: Number
+    scorer: ScorerOfRun
+    spec: Annotated[dict[str, Any], says(description="the scorer as the run is scored by it: `default` and `cases`")]
+    waiting: Annotated[bool, says(description="a worker has yet to score repeats by it, so that all else may change")]
+    waits_for: Annotated[str | None, says(description="while it waits: for what, in words")]
+    before: Annotated[tuple[Points | None, ...], says(description="of each repeat, by the suite's own scorer")]
+    after: tuple[Points | None, ...]
+    range_before: Range | None
+    range_after: Range | None
+    points: Annotated[
+        float | None,
+        says(description="by which the mean of the repeats moves; null where several buckets served the run"),
+    ]
+    n_cases: Annotated[int, says(minimum=0, description="whose score changes in some repeat")]
+    n_unscored: Annotated[int, says(minimum=0, description="of those, cases that it leaves unscored")]
+    points_per_case: Points
+    n_scored: int = page_only  # repeats that have its scores
+
+    @property
+    def n_repeats(self) -> int:
+        return len(self.before)
+
+
+class RescoredCase(Contract):
+    """A case that the other scorer scores otherwise. Words are of the first repeat where it does."""
+
+    case: str
+    points: Annotated[
+        float | None,
+        says(description="by which it moves the score; null if several buckets served the run or no repeat has both"),
+    ]
+    before: Annotated[tuple[Score | None, ...], says(description="of each repeat that has both scores")]
+    after: tuple[Score | None, ...]
+    repeat: Number
+    target: Any
+    answer: Annotated[str | None, says(description="the beginning of the response")]
+    reason_before: str | None
+    reason_after: str | None
+    url: PageAddress
 
 
 class TrialAnswer(Contract):

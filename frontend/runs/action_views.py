@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from evalboard.core.scoring import is_external
 from evalboard.wording.numbers import counted
 from evalboard.wording.run import describe_try
 from frontend.runs.forms import RepeatsForm, RescoreForm
@@ -70,9 +71,23 @@ def rescore(request: HttpRequest, run_id: int) -> HttpResponse:
     form = RescoreForm(request.POST)
     if not form.is_valid():
         return _refuse(request, run_id, form)
+<<<<<<< HEAD
     scorer = form.cleaned_data["scorer"]
     act = partial(rescore_run, run_id=run_id, scorer=scorer)
     return _act(request, run_id, act, "The stored responses were scored again; both scores are kept.", "#scores")
+=======
+    with reporting(request):
+        made = rescore_run(run_id=run_id, scorer=form.cleaned_data["scorer"])
+        done = (
+            "A worker scores the stored responses"
+            if is_external(made.spec)
+            else "The stored responses were scored again"
+        )
+        messages.success(request, f"{done}; both scores are kept.")
+    response = redirect("run", run_id=run_id)
+    response["Location"] += "#scores"
+    return response
+>>>>>>> scorerui
 
 
 @requires(ADMIN)
@@ -88,13 +103,11 @@ def delete(request: HttpRequest, run_id: int) -> HttpResponse:
     return redirect("run", run_id=run_id)
 
 
-def _act(request: HttpRequest, run_id: int, act: Callable[[], object], words: str, place: str = "") -> HttpResponse:
+def _act(request: HttpRequest, run_id: int, act: Callable[[], object], words: str) -> HttpResponse:
     with reporting(request):
         act()
         messages.success(request, words)
-    response = redirect("run", run_id=run_id)
-    response["Location"] += place
-    return response
+    return redirect("run", run_id=run_id)
 
 
 def _refuse(request: HttpRequest, run_id: int, form: PlainForm) -> HttpResponse:

@@ -31,6 +31,8 @@ SAID = Messages(
             "unscored_tokens": "Finished, without a score. The log gave none, and no scorer reads token ids.",
             "buckets": "Served by {n} buckets, so no score is given for the whole. Each bucket is scored by itself.",
             "not_scored": "No repeat is scored yet.",
+            "scores_wait": "The scores are not there yet.",
+            "left_unscored": "Finished, without a score. The scorer left every response of {n:repeat} without one.",
         },
         ("score", "asserts"): {
             "one_sample": "{score} points in one sample.",
@@ -131,6 +133,9 @@ def describe_run(run: Run) -> Headline:
         is_deserted = any(warning.code == DESERTED for warning in run.warnings)  # the banner below says why
         waiting = "" if is_deserted else run.waiting or SAID.write("first_free")
         return Headline(SAID.write("queued"), f"{waiting} {worth}".lstrip())
+    if run.status == "running" and run.waiting:
+        is_deserted = any(warning.code == DESERTED for warning in run.warnings)
+        return _with_more(SAID.write("scores_wait") if is_deserted else run.waiting, worth)
     if run.status == "running":
         is_starting = not (run.processes or run.progress.n_done or run.is_reported)
         return Headline(SAID.write("engine_starts" if is_starting else "so_far"), worth)
@@ -159,6 +164,8 @@ def _describe_unscored(run: Run, worth: str) -> Headline:
         return _with_more(SAID.write("no_range"), worth)
     if not run.n_repeats:
         return split_claim(SAID.write("chosen", n=run.progress.n_total))
+    if own := next((line for line in run.scores if line.scorer.is_own), None):
+        return _with_more(SAID.write("left_unscored", n=own.repeats.count(None)), worth)
     has_texts = run.source is None or run.source.has_texts
     return split_claim(SAID.write("unscored_texts" if has_texts else "unscored_tokens"))
 

@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 
 from evalboard.contract.catalogue import Endpoint
+from evalboard.contract.suite import OwnScorer
 from evalboard.contract.suite_limits import MAX_TITLE_CHARS, MAX_TOKENS
 from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import EXAMPLES
@@ -18,6 +19,36 @@ from runs.suites import mapping_names, shipped_mapping
 MAX_BYTES = 16 * 2**20  # what the command line sends in one piece as well
 UNNAMED = "my-suite"
 PLACEHOLDER = "prompt,target\nWhat is the capital of Norway?,Oslo\nWhat is 12 + 30?,42"
+
+
+class ScorerForm(PlainForm):
+    """A scorer to try on a run: one of a team that a worker has, or a kind of ours."""
+
+    scorer = forms.ChoiceField()
+    options = JSONText(
+        required=False,
+        label="Its options",
+        widget=forms.TextInput(attrs={"spellcheck": "false", "placeholder": '{"pass_at": 0.6}'}),
+        help_text="JSON. Without them the scorer has its defaults.",
+    )
+
+    def __init__(self, *args: Any, there: Sequence[OwnScorer], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._specs: dict[str, dict[str, Any]] = {
+            f"{each.kind} {each.name} {each.digest[:8]}": {
+                "kind": each.kind,
+                "name": each.name,
+                "digest": each.digest,
+            }
+            for each in there
+        }
+        self._specs |= {kind: {"kind": kind} for kind in EXAMPLES}
+        choices: dict[str, Any] = self.fields
+        choices["scorer"].choices = [(name, name) for name in self._specs]
+
+    def spec(self) -> dict[str, Any]:
+        """Return the scorer that was chosen. The form is valid."""
+        return {**(self.cleaned_data["options"] or {}), **self._specs[self.cleaned_data["scorer"]]}
 
 
 class SuiteForm(PlainForm):

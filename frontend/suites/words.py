@@ -1,12 +1,17 @@
 """A suite's texts: the newest run against its baseline, and what its repeats can detect."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from evalboard.contract.suite import BucketHistory, HistoryRow, SuiteVersion
+from evalboard.contract.suite import BucketHistory, HistoryRow, OwnScorer, SuiteVersion
+from evalboard.core.digest import canonical_json
+from evalboard.core.scoring import KINDS, external_specs
 from evalboard.core.suite import SuiteDocument, SuiteText
 from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import listed
+from evalboard.wording.scorers import DIGEST_CHARS, name_scorer
 from frontend.shell.findings import Headline
 from frontend.suites.baselines import BaselinePeriod, bands, find_band, is_served_alike, rotations
 from frontend.templatetags.numbers import points, span
@@ -24,6 +29,16 @@ SAID = Messages(
             "takes": "It takes {columns:list}.",
             "unread": "It does not read {columns:list}.",
             "no_ids": "No column has ids, so the cases are row-1, row-2 and so on. Add one if rows may move.",
+        },
+        ("scorers", "asserts"): {
+            "default": "{scorer} scores {n:case}.",
+            "cases": "{n:case} {n:has|have} a scorer of {n:its|their} own.",
+            "options": "Options: {options}.",
+            "defaults": "default options",
+        },
+        ("scorers", "unknown"): {
+            "absent": "No worker has the scorer {name} ({digest}), so runs of this suite wait for their scores. "
+            "Install it on a worker, and restart that worker.",
         },
         ("score", "unknown"): {"no_score": "No run of this suite has a score yet."},
         ("score", "asserts"): {
@@ -176,6 +191,48 @@ def describe_scorer(suite: SuiteVersion) -> Headline:
         own[suite.scorer["default"]["kind"]] += suite.n_cases - own.total()
     kinds = [f"{kind} {n:,}" for kind, n in own.most_common() if n]
     return Headline(" · ".join(kinds), "cases each" if len(kinds) > 1 else "cases")
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerStanding:
+    """What scores a suite. absent: of its scorers that no worker has, what that means."""
+
+    claim: str
+    rest: str
+    absent: tuple[str, ...]
+
+
+def describe_standing(suite: SuiteVersion, there: Sequence[OwnScorer]) -> ScorerStanding:
+    """Say what scores a suite's newest version. there: the teams' own scorers that workers have."""
+    plan, known = suite.scorer_plan, {each.digest for each in there}
+    n_own = len(plan["cases"])
+    lines = [SAID.write("options", options=describe_options(plan["default"]))] if plan["default"] else []
+    if n_own:
+        lines.append(SAID.write("cases", n=n_own))
+    lacking = {spec["digest"]: spec["name"] for spec in external_specs(plan) if spec["digest"] not in known}
+    absent = (SAID.write("absent", name=name, digest=each[:DIGEST_CHARS]) for each, name in sorted(lacking.items()))
+    claim = SAID.write("default", scorer=name_scorer(plan), n=suite.n_cases - n_own) if plan["default"] else ""
+    return ScorerStanding(claim, " ".join(lines), tuple(absent))
+
+
+def describe_options(spec: Mapping[str, Any] | None) -> str:
+    """List the options of a scorer that are not the default ones: "pass_at 0.6, seconds 30"."""
+    if spec is None:
+        return ""
+    defaults = {name: option.default for name, option in KINDS[spec["kind"]].options.items()}
+    chosen = _list_changed({name: spec[name] for name in spec if name not in ("kind", "name", "digest")}, defaults)
+    return ", ".join(chosen) or SAID.write("defaults")
+
+
+def _list_changed(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for name, value in options.items():
+        default = defaults.get(name, "answer")  # of `reads`, which all kinds of ours have
+        if isinstance(value, Mapping) and isinstance(default, Mapping) and value != default:
+            lines.append(f"{name} {', '.join(_list_changed(value, default))}")
+        elif value != default:
+            lines.append(f"{name} {value if isinstance(value, str) else canonical_json(value).decode()}")
+    return lines
 
 
 def describe_history(report: SuiteReport, standing: SuiteStanding | None = None) -> Headline:

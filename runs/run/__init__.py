@@ -14,6 +14,7 @@ from runs.run.read_cases import (
     case_indexes,
     case_page,
     prompt_of,
+    read_answers,
     search_case_indexes,
     search_cases,
     words_of_query,
@@ -51,6 +52,7 @@ from runs.run.read_response import (
 )
 from runs.run.read_responses import response_rows
 from runs.run.read_shards import stray_page
+from runs.run.read_waiting import explain_scoring
 from runs.run.runs import (
     MAX_LABELS,
     add_repeats,
@@ -99,6 +101,7 @@ __all__ = [
     "drawn_points",
     "estimate_run",
     "event_lines",
+    "explain_scoring",
     "find_order",
     "forget_old_keys",
     "idempotency",
@@ -117,6 +120,7 @@ __all__ = [
     "points_in_bucket",
     "prompt_of",
     "put_to_work",
+    "read_answers",
     "read_pace",
     "response_content",
     "response_page",

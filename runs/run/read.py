@@ -53,7 +53,7 @@ def _read_lines(facts: RunFacts) -> Mapping[int, ShardLines]:
 def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
     run = facts.run
     pins = _pins(facts)
-    why = explain_waiting(facts) if is_waiting(run, facts.every) else None
+    why = explain_waiting(facts) if facts.scorings or is_waiting(run, facts.every) else None
     names = names_on(run.endpoint_id, {*facts.buckets, *({run.bucket_id} if run.bucket_id else ())})
     buckets = tuple(_bucket(facts, bucket, names) for bucket in facts.buckets.values())
     row = row_of(
@@ -130,7 +130,7 @@ def _trouble(facts: RunFacts, why: tuple[str, dict[str, Any]] | None) -> contrac
         code, cause = "no_answer", (_newest_error(facts) or "")
     elif (paused := paused_endpoint(run, facts.now)) is not None:
         code, cause = "endpoint_rests", wording.describe_waiting(paused)
-    elif why is not None and not run.is_terminal and is_deserted(facts):
+    elif why is not None and not run.is_terminal and not facts.scorings and is_deserted(facts):
         code, cause = "no_worker", wording.waiting(*why)
     return wording.describe_trouble(code, cause, endpoint=run.endpoint.slug, pool=run.endpoint.pool) if code else None
 

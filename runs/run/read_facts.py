@@ -28,6 +28,7 @@ from runs.models import (
     RepeatScore,
     ResponseRecord,
     RunRecord,
+    ScoringRecord,
     Shard,
     SuiteVersionRecord,
     WorkerRecord,
@@ -37,7 +38,7 @@ from runs.run.read_list import RELATED, paused_endpoint
 from runs.run.read_shards import FirstStrays, RepeatWork, first_strays, read_work
 from runs.run.read_state import RunState
 from runs.store import NOT_IN_LOG, require_row
-from runs.work import find_uncertified, shards_ahead
+from runs.work import find_uncertified, own_open_scorings, shards_ahead
 
 EVENTS_SHOWN = 200
 RUNS_REMEMBERED = 128  # of those that are polled, what has settled, in memory
@@ -125,7 +126,8 @@ class RunFacts(Settled):
 
     `alive` are the workers of the run's pool, `busy_ids` those at a shard of any run. They, the doorbell and what
     stands before the run are asked for only while it waits for somebody to hear it. `uncertified` are the hosts that
-    decoded it under `invariant` without a certificate.
+    decoded it under `invariant` without a certificate. `scorings`: of repeats that wait for a worker to score them,
+    once all responses are there.
     """
 
     alive: tuple[WorkerRecord, ...]
@@ -133,6 +135,7 @@ class RunFacts(Settled):
     doorbell_problem: str | None
     ahead: Ahead | None
     uncertified: tuple[str, ...]
+    scorings: tuple[ScoringRecord, ...]
 
     @property
     def every(self) -> tuple[RepeatFacts, ...]:
@@ -176,7 +179,10 @@ def read(run_id: int, *, state: RunState | None = None) -> RunFacts:
     settled = _read_settled(run_id) if state is None else _remembered(run_id, state.settled)
     run = settled.run
     every = _with_work((*settled.repeats, *settled.targeted), read_work([run_id]))
-    waits = is_waiting(run, every)
+    is_decoded = not any(repeat.work.n_queued or repeat.work.n_running for repeat in every)
+    scorings = own_open_scorings(run) if is_decoded and not run.is_terminal else ScoringRecord.objects.none()
+    wait_for_scores = tuple(scorings.select_related("scorer").order_by("pk"))
+    waits = is_waiting(run, every) or bool(wait_for_scores)
     parts = dict(zip(("repeats", "targeted"), _split(every), strict=True))
     alive = _alive(run) if waits else ()
     known = {each.name: getattr(settled, each.name) for each in fields(settled)}
@@ -185,8 +191,9 @@ def read(run_id: int, *, state: RunState | None = None) -> RunFacts:
         alive=alive,
         busy_ids=_busy_ids(alive),
         doorbell_problem=doorbell_problem() if waits else None,
-        ahead=shards_ahead(run) if waits else None,
+        ahead=shards_ahead(run) if waits and not wait_for_scores else None,
         uncertified=find_uncertified(settled.processes),
+        scorings=wait_for_scores,
     )
 
 

@@ -83,6 +83,7 @@ class ResponsePage:
     target: Any
     tags: tuple[str, ...]
     is_logged: bool
+    is_over: bool
     can_replay: bool
     scores: tuple[ScoreCell, ...]
     trace: TraceWindow | None
@@ -137,7 +138,8 @@ def response_page(
         messages=tuple(case.content["messages"]),
         target=case.content["target"],
         tags=tuple(case.tags),
-        is_logged=stored.run.is_of_elsewhere,
+        is_logged=stored.run.source_id is not None,
+        is_over=stored.run.is_terminal,
         can_replay=acts.refusal("replay", stored.run) is None,
         scores=scores,
         trace=None if trace is None or not len(trace) else window_of(trace, own_words or words, at),

@@ -25,6 +25,7 @@ from runs.models import (
     RepeatRecord,
     ResponseRecord,
     RunRecord,
+    ScoringRecord,
     Shard,
     Suite,
     SuiteVersionRecord,
@@ -211,7 +212,7 @@ def cancel_run(*, run_id: int) -> RunRecord:
             history.note(run.pk, "cancel_wanted", "Cancelling was asked for.")
     # Not while the run's row is locked: a claim locks its shard first and then wants the run.
     Shard.objects.cancelled_in_the_queue().filter(repeat__run=run).update(status=Shard.Status.CANCELLED)
-    open_scorings().filter(repeat__run=run).delete()
+    _give_up_scorings(run)
     waiting = run.repeats.filter(finished_at=None)
     stored = Shard.objects.filter(repeat__run=run).aggregate(n=Sum("n_done"))["n"] or 0
     if stored > SCORED_AT_ONCE:  # too many to score in a request: the next sweep does it
@@ -220,6 +221,17 @@ def cancel_run(*, run_id: int) -> RunRecord:
         rollup.finish_repeat(repeat_id=repeat_id)
     run.refresh_from_db()
     return run
+
+
+def _give_up_scorings(run: RunRecord) -> None:
+    scorings = open_scorings().filter(repeat__run=run)
+    if run.source_id is None:
+        scorings.delete()  # its repeats end without scores
+        return
+    given_up = list(scorings.values_list("pk", flat=True))  # of a log, whose repeats have ended
+    scorings.update(status=ScoringRecord.Status.FAILED, error="The run was cancelled.")
+    for scoring_id in given_up:
+        rollup.give_up_scoring(scoring_id=scoring_id)
 
 
 def delete_run(*, run_id: int) -> None:

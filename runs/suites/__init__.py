@@ -16,8 +16,10 @@ from runs.suites.read import (
 from runs.suites.read_case import RUNS_SHOWN, case_history
 from runs.suites.read_standing import BASELINES_READ, SuiteStanding, suite_standing
 from runs.suites.read_worth import CasesWorth, SomeCases, cases_worth
+from runs.suites.rescored import ScoreChanges, rescored_run, rescored_runs, run_to_rescore, score_changes
 from runs.suites.rescoring import rescore_run, set_endings
 from runs.suites.suites import (
+    adopt_scorer,
     case_content,
     keep_version,
     mapping_names,
@@ -46,9 +48,11 @@ __all__ = [
     "SUITE_ORDERS",
     "TRIALS",
     "CasesWorth",
+    "ScoreChanges",
     "SomeCases",
     "SuiteReport",
     "SuiteStanding",
+    "adopt_scorer",
     "bind_document",
     "bind_scorer",
     "case_content",
@@ -70,8 +74,12 @@ __all__ = [
     "read",
     "reference_suite",
     "rescore_run",
+    "rescored_run",
+    "rescored_runs",
     "run_reference_sets",
     "run_reference_sets_on",
+    "run_to_rescore",
+    "score_changes",
     "set_endings",
     "shipped_mapping",
     "store_scorer",

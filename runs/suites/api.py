@@ -14,7 +14,16 @@ from evalboard.contract.case import CaseHistory
 from evalboard.contract.catalogue import Endpoint
 from evalboard.contract.replay import Replay
 from evalboard.contract.run import Rescored, ScorerNamed
-from evalboard.contract.suite import HistoryRow, SuiteRow, SuiteVersion, SuiteVersionRow, Trial
+from evalboard.contract.suite import (
+    HistoryRow,
+    OwnScorer,
+    RescoredCase,
+    RescoredRun,
+    SuiteRow,
+    SuiteVersion,
+    SuiteVersionRow,
+    Trial,
+)
 from evalboard.contract.suite_document import SuiteIn
 from evalboard.core.errors import InvalidInput
 from evalboard.core.suite import SuiteText, parse_columns, parse_scorer, read_suite_text
@@ -31,11 +40,13 @@ from runs.run import run_report
 from runs.store import sort_rows
 from runs.suites import read as suite_reads
 from runs.suites.decoding import decode_case
+from runs.suites.own_scorers import own_scorers
 from runs.suites.read import SUITE_ORDERS, suite_rows
 from runs.suites.read_case import RUNS_READ, RUNS_SHOWN, case_history
 from runs.suites.read_history import history_rows
+from runs.suites.rescored import rescored_run, score_changes
 from runs.suites.rescoring import rescore_run, set_endings
-from runs.suites.suites import push_text, shipped_mapping
+from runs.suites.suites import adopt_scorer, push_text, shipped_mapping
 from runs.suites.trials import create_trial, trial_row
 
 LINES = {
@@ -133,6 +144,27 @@ history = serve(
 )
 
 
+class AdoptIn(Strict):
+    scorer = Object()
+
+
+adopt = serve(
+    SUITE.made(
+        "Adopt a scorer: a new version of the same cases, or the one that is stored already",
+        AdoptIn,
+        adopt_scorer,
+        name="adopt_scorer",
+        again="The version that has these cases and this scorer already",
+        show=suite_reads.version_answer,
+        is_located=False,
+        by="",
+        refuses=[409],
+    )
+)
+
+scorer_list = serve(SUITE.listed("scorers", "The teams' own scorers that workers have", OwnScorer, own_scorers))
+
+
 class TrialIn(Strict):
     suite = Object()
     endpoint = Text()
@@ -198,6 +230,20 @@ def rescore(request: Request, run_id: int) -> Response:
     scorer = rescore_run(run_id=run_id, **body)
     named = ScorerNamed(id=str(scorer.pk), digest=scorer.digest)
     return wire.answer(Rescored(scorer=named, run=run_report(run_id)), request)
+
+
+rescored = serve(
+    get("rescored", "What would change if another scorer of a run decided", RescoredRun, rescored_run),
+)
+
+
+@resource(GET=READ)
+@describe("GET", "The cases whose score would change", name="rescored_cases", answer=Page[RescoredCase])
+def rescored_cases(request: Request, run_id: int, scorer_id: int) -> Response:
+    """Answer the cases of a run that another scorer scores otherwise, the furthest moved first."""
+    query.read(request)
+    changes = score_changes(run_id, scorer_id)
+    return pages.answer_with(request, changes.indexes, make_rows=changes.rows_of)
 
 
 class EndingsIn(Strict):

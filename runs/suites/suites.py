@@ -11,6 +11,7 @@ from django.db.models import Max
 
 from evalboard.contract.suite_limits import MAX_TITLE_CHARS
 from evalboard.core import scoring
+from evalboard.core.document import MAX_PROBLEMS
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.suite import (
     CaseDocument,
@@ -18,16 +19,19 @@ from evalboard.core.suite import (
     SuiteHead,
     SuiteMapping,
     SuiteText,
+    digest_parts,
     dump_case,
     dump_header,
+    parse_head,
     parse_mapping,
     parse_suite,
     read_suite_json,
 )
 from evalboard.logged.suites import MAX_SLUG
+from runs import acts
 from runs.catalogue import policies
 from runs.models import Case, Scorer, Suite, SuiteVersionRecord
-from runs.store import bulk, take_as_long_as_it_takes
+from runs.store import bulk, require_row, take_as_long_as_it_takes
 from runs.suites.own_scorers import bind_document
 
 CASES_PER_COPY = 2000
@@ -67,16 +71,18 @@ def keep_version(
     plan: Mapping[str, Any],
     n_cases: int,
     store_cases: Callable[[SuiteVersionRecord], None],
+    states_policy: bool = True,
 ) -> tuple[SuiteVersionRecord, bool]:
     """Return the version with this content and whether it is new; a new one is stored as the newest.
 
-    plan: how its cases are scored.
+    plan: how its cases are scored. states_policy: the suite's policy becomes that of `head`, or none.
     """
     with transaction.atomic():
         take_as_long_as_it_takes()
         suite, _ = Suite.objects.get_or_create(slug=head.slug)
         suite = _locked(suite.pk)
-        policies.adopt_policy(suite=suite, stated=head.policy)
+        if states_policy:
+            policies.adopt_policy(suite=suite, stated=head.policy)
         known = suite.versions.filter(digest=digest).first()
         if known is not None:
             return known, False
@@ -92,6 +98,45 @@ def keep_version(
         )
         store_cases(version)
         return version, True
+
+
+def adopt_scorer(*, slug: str, scorer: Mapping[str, Any]) -> tuple[SuiteVersionRecord, bool]:
+    """Store a suite's newest version with another default scorer; False if that is stored already.
+
+    Raises NotFound, Conflict, or InvalidInput where the scorer is not valid or does not suit the targets.
+    """
+    versions = SuiteVersionRecord.objects.select_related("suite", "scorer").filter(suite__slug=slug)
+    version = require_row(versions.order_by("-number"), f"There is no suite {slug}.")
+    acts.require("adopt", version.suite)
+    header = {"title": version.title, "max_tokens": version.max_tokens, "stop": version.stop, "scorer": dict(scorer)}
+    head = parse_head(bind_document(header), slug=slug)
+    own: dict[str, Any] = {}
+    unsuited: dict[str, str] = {}
+    for case in version.cases.order_by("index").iterator(chunk_size=CASES_PER_COPY):
+        if (named := _case_line(case, version, is_reference=case.is_reference).get("scorer")) is not None:
+            own[case.case_id] = named
+        elif head.scorer is not None and len(unsuited) < MAX_PROBLEMS:
+            place = f"cases[{case.index}].target"
+            unsuited.update(scoring.target_problems(head.scorer, case.content["target"], place))
+    if unsuited:
+        raise InvalidInput("The scorer does not suit the stored targets.", fields=unsuited)
+    digests = version.cases.order_by("index").values_list("digest", flat=True)
+
+    def copy_cases(new: SuiteVersionRecord) -> None:
+        rows = version.cases.order_by("index").iterator(chunk_size=CASES_PER_COPY)
+        while part := list(islice(rows, CASES_PER_COPY)):
+            for case in part:
+                case.pk, case.suite_version = None, new
+            bulk.copy_rows(part)
+
+    return keep_version(
+        head,
+        digest=digest_parts(head, digests.iterator()),
+        plan=scoring.plan(head.scorer, own),
+        n_cases=version.n_cases,
+        store_cases=copy_cases,
+        states_policy=False,
+    )
 
 
 def next_version(slug: str) -> int:
@@ -157,20 +202,22 @@ def _reference_document(slug: str, version: SuiteVersionRecord, cases: Sequence[
     plan = version.scorer.spec
     title = f"{version.title[: MAX_TITLE_CHARS - len(REFERENCE_TITLE)]}{REFERENCE_TITLE}"
     head = dump_header(title=title, max_tokens=version.max_tokens, stop=version.stop, scorer=plan["default"])
-    lines = [
-        dump_case(
-            case_id=case.case_id,
-            content=case.content,
-            tags=case.tags,
-            group=case.group,
-            is_reference=True,
-            scorer=plan["cases"].get(case.case_id),
-            default=plan["default"],
-            digest=case.digest,
-        )
-        for case in cases
-    ]
+    lines = [_case_line(case, version, is_reference=True) for case in cases]
     return {"slug": slug, **head["suite"], "cases": lines}
+
+
+def _case_line(case: Case, version: SuiteVersionRecord, *, is_reference: bool) -> dict[str, Any]:
+    plan = version.scorer.spec
+    return dump_case(
+        case_id=case.case_id,
+        content=case.content,
+        tags=case.tags,
+        group=case.group,
+        is_reference=is_reference,
+        scorer=plan["cases"].get(case.case_id),
+        default=plan["default"],
+        digest=case.digest,
+    )
 
 
 def case_content(case: CaseDocument) -> dict[str, Any]:

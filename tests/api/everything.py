@@ -196,6 +196,8 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         "body": LINES,
     }
     uploaded = [
+        lambda: Good("rescored", run | {"scorer_id": answers["rescore"]["scorer"]["id"]}),
+        lambda: Good("rescored_cases", run | {"scorer_id": answers["rescore"]["scorer"]["id"]}),
         lambda: Good("unfollow", {"follow_id": answers["follow"]["id"]}),
         lambda: Good("delete_address", {"webhook_id": answers["create_address"]["id"]}),
         lambda: Good("trial", {"trial_id": answers["create_trial"]["id"]}),
@@ -260,6 +262,9 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("run", queued),
         Good("add_repeats", queued, body={"n": 1}),
         Good("rescore", run, body={"scorer": {"kind": "contains"}}),
+        Good("scorers"),
+        Good("adopt_scorer", {"slug": "pushed"}, body={"scorer": {"kind": "contains"}}),
+        Good("adopt_scorer", {"slug": "pushed"}, body={"scorer": {"kind": "contains"}}),
         Good("cancel_run", queued),
         Good("complete_run", queued),
         Good("run_again", run, body={"endpoint": "local"}, headers={"Idempotency-Key": "schema-2"}),

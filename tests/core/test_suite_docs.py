@@ -8,7 +8,7 @@ import pytest
 
 from evalboard.contract import suite_limits as limits
 from evalboard.core.errors import InvalidInput
-from evalboard.core.scoring import EXAMPLES, KINDS, PASSES, score
+from evalboard.core.scoring import EXAMPLES, EXTERNAL, KINDS, PASSES, score
 from evalboard.core.scoring.kind import REQUIRED
 from evalboard.core.scoring.normalise import NORMALISE_OPTIONS
 from evalboard.core.scoring.plan import READS
@@ -40,7 +40,7 @@ def test_every_kind_is_there_with_its_version():
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_every_option_is_there_with_its_default(kind):
-    described = rows(kind)
+    described = rows("python and command" if kind in EXTERNAL else kind)
     options = KINDS[kind].options
     assert list(described) == list(options)
     for name, option in options.items():
@@ -67,7 +67,9 @@ def test_what_a_scorer_may_read_is_there_and_its_example_holds():
     assert score(spec, **{**texts, "text": example["wrong"]}, thinking="").value == 0
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "recorded"])  # which scores nothing
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind not in ("recorded", *EXTERNAL)]
+)  # which score nothing here
 def test_the_example_of_every_kind_holds(kind):
     (example,) = examples(kind)
     assert example == EXAMPLES[kind]  # which the form that makes a suite shows

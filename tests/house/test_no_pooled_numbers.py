@@ -103,6 +103,7 @@ WITHOUT_REPORTS = {
     "schedule",
     "settle",
     "follow",
+    "scorer",
 } | {"endpoint", "experiment", "bisect"}
 
 
@@ -170,6 +171,9 @@ def stored(transactional_db: None) -> Stored:
         "slug": list(models.Suite.objects.values_list("slug", flat=True)),
         "number": [1],
         "repeat": [1],
+        "scorer_id": list(
+            models.RepeatScore.objects.filter(repeat__run=mixed).values_list("scorer", flat=True).distinct()
+        ),
         "case": [CASES[10]],
         "baseline_id": [baseline.pk],
         "release_id": list(releases),

@@ -21,6 +21,8 @@ PASSES: Mapping[str, str] = {
     "choice": "the letter chosen is the target",
     "json": "the answer is JSON, fits a schema, holds or equals the target",
     "tool_calls": "the calls in the answer are the accepted ones",
+    "python": "a function of your own says so",
+    "command": "a program of your own says so",
     "recorded": "another tool said so in its log",
 }
 # By kind: a scorer, a target, an answer that is right and one that is wrong.

@@ -96,6 +96,8 @@ SITUATIONS: Situations = {
     ),
     "Its endpoint rests": lambda: read_waiting("endpoint_rests", until=UNTIL, n_failures=5, reason="It answered 503."),
     "No worker has an engine": lambda: read_waiting("no_engine", pool="gpu"),
+    "Nobody has the scorer": lambda: read_waiting("no_scorer", pool="gpu", names=["folded (3f2a9c10)"]),
+    "A worker scores": lambda: read_waiting("scoring", pool="gpu", names=["folded"], n_done=120, n=300),
     "The engine did not start": lambda: read_waiting("paused", until=UNTIL),
     "A busy pool": lambda: read_waiting("queued", pool="gpu", n_alive=2, are_busy=True, ahead=None),
     "A run that was just made": lambda: read_waiting("queued", pool="gpu", n_alive=1, are_busy=False, ahead=None),

@@ -1,0 +1,59 @@
+"""The sentences about scorers: what each is called, and what would change if another decided."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from evalboard.wording.messages import Messages
+from evalboard.wording.numbers import scores_beside
+
+if TYPE_CHECKING:
+    from evalboard.contract.suite import RescoredRun
+
+DIGEST_CHARS = 8
+RESCORED = Messages(
+    "rescored",
+    {
+        ("score", "asserts"): {
+            "moves": "Run {run} would have {after} points with {scorer} in place of {own}: {points:signed} from "
+            "{before}{note}.",
+            "same": "Run {run} would have the same score of every case with {scorer} as with {own}.",
+            "cases": "{n:case} would change. One of {n_cases:,} cases is {points:points} points.",
+        },
+        ("score", "unknown"): {
+            "unknown": "Run {run} has no single score with {scorer}; its cases are scored one by one.",
+            "unscored": "{n:case} would have no score.",
+        },
+    },
+)
+
+
+def name_scorer(plan: Mapping[str, Any]) -> str:
+    """Name what scores the cases without a scorer of their own: "exact", "command folded"."""
+    spec = plan["default"]
+    if spec is None:
+        return "the cases' own scorers"
+    name = f"{spec['kind']} {spec['name']}" if spec.get("digest") else str(spec["kind"])
+    return f"{name}, score {spec['decides']}" if spec.get("decides") else name
+
+
+def describe_rescored(rescored: "RescoredRun", own: str) -> tuple[str, ...]:
+    """Say what would change if a scorer decided a run. own: the name of the suite's scorer."""
+    name = name_scorer(rescored.spec)
+    name = f"{name} ({rescored.scorer.digest[:DIGEST_CHARS]})" if name == own else name
+    known = {"run": rescored.run, "scorer": name, "own": own}
+    if not rescored.n_cases:
+        return (RESCORED.write("same", known),)
+    lines = []
+    pairs = [pair for pair in zip(rescored.before, rescored.after, strict=True) if None not in pair]
+    if rescored.points is None or not pairs:
+        lines.append(RESCORED.write("unknown", known))
+    else:
+        before, after = (sum(score or 0.0 for score in side) / len(pairs) for side in zip(*pairs, strict=True))
+        beside = scores_beside(before, after, rescored.points)
+        ends = {"before": beside.baseline, "after": beside.candidate, "note": f" {beside.note}".rstrip()}
+        lines.append(RESCORED.write("moves", known | ends, points=rescored.points))
+    n_cases = round(100 / rescored.points_per_case)
+    lines.append(RESCORED.write("cases", n=rescored.n_cases, n_cases=n_cases, points=rescored.points_per_case))
+    if rescored.n_unscored:
+        lines.append(RESCORED.write("unscored", n=rescored.n_unscored))
+    return tuple(lines)
