@@ -18,9 +18,12 @@ from runs.forced.scorings import (
 from runs.forced.verification import MAX_ANSWERS as MAX_VERIFIED
 from runs.forced.verification import verify_scoring
 
+REQUESTS = (FORCED,)
+
 __all__ = [
     "FORCED",
     "MAX_VERIFIED",
+    "REQUESTS",
     "AnswerElsewhere",
     "AnswerToForce",
     "ForcedMark",
