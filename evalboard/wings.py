@@ -4,9 +4,13 @@ A wing has a package or module of its name on every floor that it needs. The flo
 of it sequences:
 
 * `runs.NAME`: `REQUESTS`, rows that workers claim; `SWEPT`, pairs of `open_work()` and `advance(id)` for the sweep;
-  `AFTER_RUN`, functions of the id of a run that changed
+  `AFTER_RUN`, functions of the id of a run that changed; `AFTER_IMPORT`, functions of what an import stored, in its
+  transaction; `PROBE_KINDS`, pairs of a kind of probe that makes no calls and its `runs.probes.ProbeCourse`
 * `worker.NAME`: `JOBS`, which workers go through before shards
 * `runs.NAME.api` and `frontend.NAME.views`: `urlpatterns`
+* `frontend.NAME.parts`: `PARTS`, pairs of a page and a function that returns a `frontend.shell.findings.Part` of it or
+  None. It is given what the page shows: "comparison" (record), "pair" (contract, address at a position), "response"
+  (run, repeat, case), "imported_run" (contract)
 * `frontend.NAME`: `SECTIONS`, addresses and labels in the navigation
 * `evalboard.cli.NAME`: `register(app, group)` for its commands
 
