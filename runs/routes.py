@@ -11,7 +11,6 @@ from runs.compare import api as compare
 from runs.exports import api as exports
 from runs.find import api as find
 from runs.fingerprints import api as fingerprints
-from runs.forced import api as forced
 from runs.health import api as health
 from runs.imports import api as imports
 from runs.probes import api as probes
@@ -71,12 +70,6 @@ urlpatterns = [
     path("runs/<int:run_id>/replays/", replays.replay_list, name="run_replays"),
     path("replays/", replays.production_list, name="production_replays"),
     path("replays/<int:replay_id>/", replays.replay_detail, name="replay"),
-    path("runs/<int:run_id>/forced/", forced.forced_list, name="run_forced"),
-    path("runs/<int:run_id>/forced/cost/", forced.cost, name="forced_cost"),
-    path("forced/<int:forced_id>/", forced.forced_detail, name="forced"),
-    path("forced/<int:forced_id>/verification/", forced.verification, name="forced_verification"),
-    path("forced/<int:forced_id>/responses/", forced.answer_list, name="forced_answers"),
-    path("forced/<int:forced_id>/responses/<int:repeat>/<text_path:case>/trace/", forced.trace, name="forced_trace"),
     path("imports/", imports.import_list, name="imports"),
     path("imports/<int:import_id>/", imports.import_detail, name="import"),
     path("probes/", probes.probe_list, name="probes"),
@@ -90,7 +83,6 @@ urlpatterns = [
     path("compare/", compare.comparison, name="comparison"),
     path("compare/cases.csv", exports.pairs_csv, name="pairs_csv"),
     path("compare/cases.jsonl", exports.pairs_jsonl, name="pairs_jsonl"),
-    path("compare/forced/", forced.pair, name="forced_pair"),
     path("compare/cases/", compare.case_list, name="compared_cases"),
     path("compare/outcomes/", compare.outcome_list, name="compared_outcomes"),
     path("compare/cases/<text_path:case>/", compare.case_detail, name="compared_case"),
@@ -115,6 +107,6 @@ urlpatterns = [
     path("webhooks/<int:webhook_id>/", webhooks.webhook_detail, name="webhook"),
     path("webhooks/<int:webhook_id>/on/", webhooks.switch_on, name="webhook_on"),
     path("webhooks/<int:webhook_id>/test/", webhooks.send_test, name="webhook_test"),
-    *(address for wing in wings.load("runs.{}.api") for address in wing.urlpatterns),
+    *wings.gather("runs.{}.api", "urlpatterns"),
     re_path(r"^", health.unknown, name="unknown"),
 ]

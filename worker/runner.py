@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 
+from evalboard import wings
 from evalboard.core.errors import EvalboardError, LeaseLost
 from runs.compare import work_on_comparison
 from runs.models import WorkerRecord
@@ -21,7 +22,6 @@ from runs.work import Lease, beat, count_fenced, register_worker, stop_worker, w
 from worker.calls import EndpointClient, OpenClients
 from worker.engines.base import Engine, EngineSpec
 from worker.engines.openai import OpenAIEngine
-from worker.forced import ForceJob
 from worker.heartbeat import AWAY, Heartbeat
 from worker.jobs import Job, Station, WorkInterrupted
 from worker.probe import ProbeJob
@@ -34,7 +34,11 @@ logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
 # In this order they are claimed: what comes before shards is short, and a person waits for it.
-JOBS: tuple[Callable[[Station], Job], ...] = (TrialJob, ReplayJob, ProbeJob, ForceJob, ShardJob)
+JOBS: tuple[Callable[[Station], Job], ...] = (
+    *(TrialJob, ReplayJob, ProbeJob),
+    *wings.gather("worker.{}", "JOBS"),
+    ShardJob,
+)
 
 
 class Runner:

@@ -17,9 +17,7 @@ from evalboard.cli import (
     endpoint,
     export,
     follow,
-    forced,
     imports,
-    on_policy,
     probe,
     profile,
     release,
@@ -28,7 +26,6 @@ from evalboard.cli import (
     schedule,
     suite,
     trace,
-    verify,
     verify_release,
     wait,
 )
@@ -85,10 +82,7 @@ app.command()(release.release)
 app.command()(release.settle)
 app.command()(case.case)
 app.command()(replay.replay)
-app.command()(forced.force)
 app.command()(probe.probe)
-app.command("on-policy")(on_policy.on_policy)
-app.command()(verify.verify)
 app.command("verify-release")(verify_release.verify_release)
 app.command()(export.export)
 app.command()(follow.follow)

@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import path
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.forced import ForcedAnswer, ForcedScoring
@@ -93,3 +94,10 @@ def _row(scoring: ForcedScoring, answer: ForcedAnswer) -> dict[str, object]:
     at = answer.figures.worst_at if answer.figures and answer.figures.worst_log_ratio else None
     url = addresses.response_url(int(scoring.run), answer.repeat, answer.case)
     return {"of": answer, "url": url if at is None else f"{url}?at={at}"}
+
+
+urlpatterns = [
+    path("runs/<int:run_id>/forced/", run_scorings, name="run_forced"),
+    path("forced/<int:forced_id>/", forced, name="forced"),
+    path("compare/<int:baseline>/<int:candidate>/forced/", score_both, name="forced_pair"),
+]
