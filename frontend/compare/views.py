@@ -62,7 +62,9 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     cases = _cases(request, report)
     if part == CASES_PART:
         return render(request, PARTS[part], cases)
-    offers: dict[str, Any] = {"forced": sides.offer(comparison)}
+    offers: dict[str, Any] = {"forced": (forced := sides.offer(comparison))}
+    if forced is not None and forced.is_askable:
+        offers["may_force"] = acts.can_on_runs("force", (baseline, candidate), request.user)
     if len(report.moved) > 1:
         offers["bisect"] = acts.can_on_runs("bisect", (baseline, candidate), request.user)
     answer = render(request, "compare/page.html", _page(report) | offers | cases)
