@@ -299,13 +299,12 @@ def test_a_form_that_is_sent_twice_runs_a_side_again_once(client_of, made):
 @of_kind("noisy")
 def test_both_sides_that_a_step_names_are_run_again_in_turn_under_its_profile(client_of, made):
     engineer = client_of("engineer")
-    page = page_of(engineer, made)
-    address = unescape(re.search(r'href="([^"]*/rerun/[^"]*profile=pinned)"', page)[1])
-    assert "side=baseline&side=candidate" in address
+    address = f"/releases/{made.pk}/rerun/?gate=0&side=baseline&side=candidate&profile=pinned"
     form = engineer.get(address).content.decode()
     assert "Run both sides under <bdi>pinned</bdi>" in form
     assert form.count("run again") == 0
-    engineer.post(address, {"sides": "both", "what": "suite", "endpoint": "local"})
+    assert 'name="endpoint"' not in form
+    engineer.post(address, {"sides": "both", "what": "suite"})
     baseline, candidate = RunRecord.objects.order_by("pk")[2:]
     assert {run.profile.slug for run in (baseline, candidate)} == {"pinned"}
     assert f"in turn with run {baseline.pk}" in candidate.events.get(code="created").text
