@@ -90,6 +90,7 @@ urlpatterns = [
     path("releases/<int:release_id>/", release.release_detail, name="release"),
     path("releases/<int:release_id>/export/", exports.release, name="release_export"),
     path("releases/<int:release_id>/signoffs/", release.sign, name="release_sign_offs"),
+    path("releases/<int:release_id>/rerun/", release.rerun, name="release_rerun"),
     path("releases/<int:release_id>/settle/", release.settle, name="release_settle"),
     path("signoffs/", exports.sign_offs, name="sign_offs"),
     path("find/", find.search, name="find"),

@@ -23,7 +23,7 @@ from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow, Settle
 from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
-from evalboard.contract.run import Run, RunEstimate, RunPair, RunRow
+from evalboard.contract.run import Rerun, Run, RunEstimate, RunPair, RunRow
 from evalboard.contract.schedule import Schedule
 from evalboard.contract.suite import SuiteRow, SuiteVersion, Trial
 from evalboard.contract.upload import Upload, UploadPart
@@ -226,6 +226,10 @@ class RestClient:
     def settle(self, release_id: str, body: Mapping[str, Any]) -> Answer[Release]:
         """Add the repeats of a plan: its `cases`, `look` and `n_responses` are sent back."""
         return self.post(Release, f"/releases/{release_id}/settle/", body)
+
+    def rerun(self, release_id: str, body: Mapping[str, Any], *, key: str = "") -> Answer[Rerun]:
+        """Run sides of a release again; sent again as `create_run` is."""
+        return self.post(Rerun, f"/releases/{release_id}/rerun/", body, _by_key(key))
 
     def policies(self) -> Iterator[Answer[Policy]]:
         return self.rows(Policy, "/policies/", {})

@@ -62,7 +62,7 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     cases = _cases(request, report)
     if part == CASES_PART:
         return render(request, PARTS[part], cases)
-    offers: dict[str, Any] = {"added": parts_of("comparison", comparison)}
+    offers: dict[str, Any] = {"added": parts_of("comparison", comparison, request.user)}
     if len(report.moved) > 1:
         offers["bisect"] = acts.can_on_runs("bisect", (baseline, candidate), request.user)
     answer = render(request, "compare/page.html", _page(report) | offers | cases)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from evalboard.contract.forced import ForcedScoring
 from evalboard.contract.pair import TracePair
@@ -9,6 +10,7 @@ from evalboard.contract.run import Run
 from evalboard.wording.forced import describe_distance, describe_furthest, judge_trainer
 from evalboard.wording.on_policy import KINDS
 from frontend.shell.findings import Item, Part
+from runs import acts
 from runs.forced import (
     AnswerElsewhere,
     ForcedMark,
@@ -113,8 +115,8 @@ def _tick(mark: ForcedMark, n_tokens: int, url_at: Callable[[int], str]) -> Toke
     return TokenTick(mark.position, x, mark.first_choice, url_at(mark.position))
 
 
-def offer(comparison: ComparisonRecord) -> Part | None:
-    """Return the forced scorings of a comparison, and whether more can be requested."""
+def offer(comparison: ComparisonRecord, viewer: Any) -> Part | None:
+    """Return the forced scorings of a comparison, and whether a person may request more."""
     if comparison.baseline_id == comparison.candidate_id:
         return None
     sides = forced_sides(comparison.baseline, comparison.candidate)
@@ -129,7 +131,9 @@ def offer(comparison: ComparisonRecord) -> Part | None:
         for side, stack, scoring in named
         if scoring is not None
     )
-    shown = {"scored": scored, "is_askable": sides.is_askable, "cost": sides.cost}
+    runs = comparison.baseline_id, comparison.candidate_id
+    may_force = sides.is_askable and acts.can_on_runs("force", runs, viewer)
+    shown = {"scored": scored, "may_force": may_force, "cost": sides.cost}
     templates = {"head": HEAD, "actions": "forced/_ask.html", "sides": "forced/_compare.html"}
     return Part(templates, {"forced": shown}) if scored or sides.is_askable else None
 

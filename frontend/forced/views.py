@@ -12,6 +12,7 @@ from frontend.shell import addresses
 from frontend.shell.findings import Headline
 from frontend.shell.forms import posted_from, reporting
 from frontend.shell.live import answer_progress
+from runs import acts
 from runs.access import READ, RUN, requires
 from runs.catalogue import read as catalogue
 from runs.forced import create_forced, create_forced_pair
@@ -40,6 +41,7 @@ def run_scorings(request: HttpRequest, run_id: int) -> HttpResponse:
         return redirect("run_forced", run_id=run_id)
     page = {
         "run": run_report(run_id),
+        "offer": acts.can_on_runs("force", [run_id], request.user),
         "cost": selector.forced_cost(run_id),
         "scorings": selector.forced_rows(run_id, limit=SHOWN),
         "endpoints": [row for row in catalogue.endpoint_rows() if row.engine == "vllm"],

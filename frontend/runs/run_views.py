@@ -132,7 +132,7 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
         "endpoints": endpoint_rows() if offers["again"] else (),
         "others": comparing.others(run.row, run_rows(suite=run.suite.slug, limit=RUNS_LOOKED_AT)),
         "repeat_pairs": comparing.repeat_pairs(run),
-        "repeats_form": RepeatsForm(),
+        "repeats_form": RepeatsForm(initial={"have": run.n_repeats}),
         "rescore_form": RescoreForm(),
     }
 
