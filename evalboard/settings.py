@@ -52,12 +52,8 @@ try:
     # How often a team's workers poll if Redis does not wake them, and how often everything is swept.
     LOOK_SECONDS = env.float("EVALBOARD_LOOK_SECONDS", 15.0)
     RECONCILE_SECONDS = env.float("EVALBOARD_RECONCILE_SECONDS", 15.0)
-<<<<<<< HEAD
     UNCONFINED_SCORERS = env.bool("EVALBOARD_UNCONFINED_SCORERS", False)
     # Programs and addresses of teams' own scorers, which the operator puts there.
-=======
-    # Programs of teams that score, on a worker.
->>>>>>> scorerui
     SCORERS_DIR = Path(env.str("EVALBOARD_SCORERS_DIR", str(DATA_DIR / "scorers")))
     # The interpreter with vLLM. It is a separate one because the engine pins its own packages.
     VLLM_PYTHON = env.str("EVALBOARD_VLLM_PYTHON", str(BASE_DIR / ".venv-engine" / "bin" / "python"))

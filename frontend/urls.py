@@ -19,7 +19,6 @@ from frontend.endpoints import endpoint_views as endpoints
 from frontend.endpoints import fingerprint_views as fingerprints
 from frontend.endpoints import setting_views as settings
 from frontend.find import views as find
-from frontend.forced import views as forced
 from frontend.imports import views as imports
 from frontend.probes import views as probes
 from frontend.release import action_views as release_actions
@@ -49,7 +48,7 @@ urlpatterns = [
     path("suites/<text:slug>/", suites.suite, name="suite"),
     path("suites/<text:slug>/badge.svg", badges.badge, name="suite_badge"),
     path("suites/<text:slug>/baselines/", baselines.set_baseline, name="suite_baselines"),
-    path("suites/<text:slug>/baselines/<int:baseline_id>/again/", baselines.run_again, name="baseline_again"),
+    path("suites/<text:slug>/baselines/<int:baseline_id>/again/", baselines.again, name="baseline_again"),
     path("suites/<text:slug>/scorers/", scorer_views.scorers, name="suite_scorers"),
     path("suites/<text:slug>/cases/<text_path:case>/", cases.case, name="suite_case"),
     path("suites/<text:slug>/versions/<int:number>/", suites.version, name="suite_version"),
@@ -65,8 +64,6 @@ urlpatterns = [
     path("runs/<int:run_id>/strays/", responses.strays, name="strays"),
     path("runs/<int:run_id>/repeats/<int:repeat>/cases/<text_path:case>/", responses.response, name="response"),
     path("find/", find.find, name="find"),
-    path("runs/<int:run_id>/forced/", forced.run_scorings, name="run_forced"),
-    path("forced/<int:forced_id>/", forced.forced, name="forced"),
     path("imports/", imports.imports, name="imports"),
     path("endpoints/", endpoints.endpoints, name="endpoints"),
     path("endpoints/<text:endpoint>/fingerprint/", settings.set_fingerprint, name="endpoint_fingerprint"),
@@ -78,7 +75,6 @@ urlpatterns = [
     path("compare/", compare_choice.choose, name="compare_chosen"),
     path("compare/<int:baseline>/<int:candidate>/", compare.compare, name="compare"),
     path("compare/<int:baseline>/<int:candidate>/replay/", pair_replays.replay, name="pair_replay"),
-    path("compare/<int:baseline>/<int:candidate>/forced/", forced.score_both, name="forced_pair"),
     path("compare/<int:baseline>/<int:candidate>/cases/<text_path:case>/", trace_diff.trace_diff, name="trace_diff"),
     path("releases/", releases.releases, name="releases"),
     path("releases/new/", releases.new_release, name="release_new"),
@@ -91,7 +87,7 @@ urlpatterns = [
     path("probes/<int:probe_id>/", probes.probe, name="probe"),
     path("replays/", replays.replays, name="replays"),
     path("replays/<int:replay_id>/", replays.replay, name="replay"),
-    *(address for wing in wings.load("frontend.{}.views") for address in wing.urlpatterns),
+    *wings.gather("frontend.{}.views", "urlpatterns"),
     path("schedules/", schedules.schedules, name="schedules"),
     path("schedules/<int:schedule_id>/delete/", schedules.delete, name="schedule_delete"),
     path("schedules/<int:schedule_id>/pause/", schedules.pause, name="schedule_pause"),

@@ -78,10 +78,18 @@ def can(act: str, subject: Any, viewer: Any) -> ActOffer:
 
 
 def _offer(act: str, subject: Any, viewer: Any, find: Rule) -> ActOffer:
-    right, _ = RULES[act, type(subject)]
+    return offer(act, type(subject), lambda: find(subject), viewer)
+
+
+def offer(act: str, kind: type, find: Callable[[], No | None], viewer: Any) -> ActOffer:
+    """Return whether a person may do an act on a record of a kind.
+
+    find: what its rule says, of facts that were read before.
+    """
+    right, _ = RULES[act, kind]
     if not may(viewer, right):
         return ActOffer(act, f"This needs the {right} right.", is_shown=False)
-    no = find(subject)
+    no = find()
     return ActOffer(act) if no is None else ActOffer(act, no.reason, no.is_shown and not no.is_done)
 
 
@@ -116,6 +124,12 @@ def can_on_runs(act: str, run_ids: Iterable[int], viewer: Any) -> ActOffer:
     return next((answer for answer in given if not answer), given[-1])
 
 
+def find_open(act: str, run_ids: Iterable[int], viewer: Any) -> frozenset[str]:
+    """Return which of these runs a person may do an act to now, by id."""
+    runs = RunRecord.objects.filter(pk__in=run_ids).prefetch_related("repeats")
+    return frozenset(str(run.pk) for run in runs if can(act, run, viewer))
+
+
 def refusal(act: str, subject: Any) -> No | None:
     """Return why an act cannot be done to a record now; None if it can."""
     return RULES[act, type(subject)][1](subject)
@@ -148,7 +162,7 @@ def _refuse_log(run: RunRecord, rest: str) -> No | None:
 def _again(run: RunRecord) -> No | None:
     if no := _refuse_log(run, "only the tool that made it can run it again."):
         return no
-    if not run.repeats.filter(cases=None).exists():
+    if all(repeat.cases is not None for repeat in run.repeats.all()):
         return No(f"Run {run.pk} decoded chosen cases for an experiment; run the experiment again.", is_shown=False)
     return None if run.is_terminal else No(f"{_state(run)}; run it again when it has ended.")
 

@@ -21,7 +21,7 @@ class RunsConfig(AppConfig):
         import_module("scipy.special")  # loaded at its first use, for which no request should wait
         changes.follow(keep_figures)
         changes.follow(verdicts.decide_resting_on)
-        for wing in wings.load("runs.{}"):
-            changes.follow(wing.advance_after)
+        for advance_after in wings.gather("runs.{}", "AFTER_RUN"):
+            changes.follow(advance_after)
         gc.freeze()
         gc.enable()

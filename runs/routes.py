@@ -11,7 +11,6 @@ from runs.compare import api as compare
 from runs.exports import api as exports
 from runs.find import api as find
 from runs.fingerprints import api as fingerprints
-from runs.forced import api as forced
 from runs.health import api as health
 from runs.imports import api as imports
 from runs.probes import api as probes
@@ -75,12 +74,6 @@ urlpatterns = [
     path("runs/<int:run_id>/replays/", replays.replay_list, name="run_replays"),
     path("replays/", replays.production_list, name="production_replays"),
     path("replays/<int:replay_id>/", replays.replay_detail, name="replay"),
-    path("runs/<int:run_id>/forced/", forced.forced_list, name="run_forced"),
-    path("runs/<int:run_id>/forced/cost/", forced.cost, name="forced_cost"),
-    path("forced/<int:forced_id>/", forced.forced_detail, name="forced"),
-    path("forced/<int:forced_id>/verification/", forced.verification, name="forced_verification"),
-    path("forced/<int:forced_id>/responses/", forced.answer_list, name="forced_answers"),
-    path("forced/<int:forced_id>/responses/<int:repeat>/<text_path:case>/trace/", forced.trace, name="forced_trace"),
     path("imports/", imports.import_list, name="imports"),
     path("imports/<int:import_id>/", imports.import_detail, name="import"),
     path("probes/", probes.probe_list, name="probes"),
@@ -94,7 +87,6 @@ urlpatterns = [
     path("compare/", compare.comparison, name="comparison"),
     path("compare/cases.csv", exports.pairs_csv, name="pairs_csv"),
     path("compare/cases.jsonl", exports.pairs_jsonl, name="pairs_jsonl"),
-    path("compare/forced/", forced.pair, name="forced_pair"),
     path("compare/cases/", compare.case_list, name="compared_cases"),
     path("compare/outcomes/", compare.outcome_list, name="compared_outcomes"),
     path("compare/cases/<text_path:case>/", compare.case_detail, name="compared_case"),
@@ -102,6 +94,7 @@ urlpatterns = [
     path("releases/<int:release_id>/", release.release_detail, name="release"),
     path("releases/<int:release_id>/export/", exports.release, name="release_export"),
     path("releases/<int:release_id>/signoffs/", release.sign, name="release_sign_offs"),
+    path("releases/<int:release_id>/rerun/", release.rerun, name="release_rerun"),
     path("releases/<int:release_id>/settle/", release.settle, name="release_settle"),
     path("signoffs/", exports.sign_offs, name="sign_offs"),
     path("find/", find.search, name="find"),
@@ -119,6 +112,6 @@ urlpatterns = [
     path("webhooks/<int:webhook_id>/", webhooks.webhook_detail, name="webhook"),
     path("webhooks/<int:webhook_id>/on/", webhooks.switch_on, name="webhook_on"),
     path("webhooks/<int:webhook_id>/test/", webhooks.send_test, name="webhook_test"),
-    *(address for wing in wings.load("runs.{}.api") for address in wing.urlpatterns),
+    *wings.gather("runs.{}.api", "urlpatterns"),
     re_path(r"^", health.unknown, name="unknown"),
 ]

@@ -15,7 +15,6 @@ from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
 from runs.baselines import references_to_compare, unattended_rotations
 from runs.compare import comparisons
-from runs.forced import FORCED
 from runs.models import Event, RepeatRecord, RunRecord, Shard, WorkerRecord
 from runs.probes import PROBES, probes
 from runs.release import verdicts
@@ -31,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 RING_AGAIN = timedelta(seconds=30)
 WAIT_BEFORE_SAYING_SO = timedelta(minutes=10)
-REQUESTS: tuple[Requests[Any], ...] = (REPLAYS, PROBES, FORCED, TRIALS, SCORINGS)
+REQUESTS: tuple[Requests[Any], ...] = (REPLAYS, PROBES, TRIALS, SCORINGS, *wings.gather("runs.{}", "REQUESTS"))
 NEXT: dict[str, str] = {
     Shard.Status.QUEUED: "Back in the queue.",
     Shard.Status.CANCELLED: "Cancelled with its run.",
@@ -59,9 +58,9 @@ def reconcile() -> int:
         _guarded(schedule_check, endpoint_id)
     for schedule_id in due_schedules():
         _guarded(start_due, schedule_id)
-    for wing in wings.load("runs.{}"):
-        for work_id in wing.open_work():
-            _guarded(wing.advance, work_id)
+    for open_work, advance in wings.gather("runs.{}", "SWEPT"):
+        for work_id in open_work():
+            _guarded(advance, work_id)
     for rotation_id in unattended_rotations():
         _guarded(run_reference_sets, rotation_id)
     for earlier, later in references_to_compare():

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.db.models.functions import Now
 
+from runs.forced.verifying import go_on_verifying
 from runs.models import (
     AnswerSet,
     EndpointRecord,
@@ -14,7 +15,7 @@ from runs.models import (
     RunRecord,
     WorkerRecord,
 )
-from runs.probes import claim_probe, create_probe, go_on_verifying
+from runs.probes import claim_probe, create_probe
 from tests import build, forced
 
 N = 12  # cases

@@ -143,3 +143,6 @@ def _request(place: int, answer: AnswerToForce, tokens: GivenTokens, opened: Ope
         answer_token_ids=tokens.answer_token_ids,
         answer_text=tokens.text,
     )
+
+
+JOBS = (ForceJob,)

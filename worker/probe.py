@@ -12,9 +12,8 @@ from runs.probes import (
     PROBES,
     ProbeWork,
     claim_probe,
+    course_of,
     finish_probe,
-    go_on_verifying,
-    makes_no_calls,
     probe_work,
     record_calls,
 )
@@ -39,8 +38,8 @@ class ProbeJob(RequestedJob):
 
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
         """Make the remaining calls of a probe, or leave it to other workers."""
-        if makes_no_calls(lease.id):
-            heartbeat.persist(partial(go_on_verifying, lease=lease))
+        if (course := course_of(lease.id)) is not None:
+            heartbeat.persist(partial(course.go_on, lease=lease))
             return
         work = probe_work(lease.id, worker_id=self._station.worker.pk)
         if work.serving.endpoint.is_remote:

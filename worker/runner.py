@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 
+from evalboard import wings
 from evalboard.core.errors import EvalboardError, LeaseLost
 from runs.compare import work_on_comparison
 from runs.models import WorkerRecord
@@ -22,7 +23,6 @@ from runs.work import Lease, beat, count_fenced, register_worker, report_scorers
 from worker.calls import EndpointClient, OpenClients
 from worker.engines.base import Engine, EngineSpec
 from worker.engines.openai import OpenAIEngine
-from worker.forced import ForceJob
 from worker.heartbeat import AWAY, Heartbeat
 from worker.jobs import Job, Station, WorkInterrupted
 from worker.probe import ProbeJob
@@ -37,7 +37,11 @@ logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
 # In this order they are claimed: what comes before shards is short, and a person waits for it.
-JOBS: tuple[Callable[[Station], Job], ...] = (TrialJob, ScoreJob, ReplayJob, ProbeJob, ForceJob, ShardJob)
+JOBS: tuple[Callable[[Station], Job], ...] = (
+    *(TrialJob, ScoreJob, ReplayJob, ProbeJob),
+    *wings.gather("worker.{}", "JOBS"),
+    ShardJob,
+)
 
 
 class Runner:

@@ -64,7 +64,7 @@ def _find_gap() -> str:
 
 
 def _package_paths() -> list[Path]:
-    """Return the folders from which a scorer may import, without any that holds data or secrets."""
+    """Return the import path of a scorer: the worker's own, less what has data or secrets in it."""
     private = [settings.DATA_DIR, settings.SECRETS_DIR, settings.SCORERS_DIR, settings.BASE_DIR / "manage.py"]
     paths = [Path(path).absolute() for path in sys.path]
     return [path for path in paths if path.exists() and not any(each.is_relative_to(path) for each in private)]

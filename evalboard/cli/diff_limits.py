@@ -12,13 +12,9 @@ from evalboard.wording.numbers import counted, points
 
 if TYPE_CHECKING:
     from evalboard.contract.compare import Comparison
-    from evalboard.contract.forced import ForcedScoring
-    from evalboard.contract.verification import Verification
 
 OF_COMPARISON = ("flip", "shift", "text", "score", "points", "cause")
 OF_LOGS = (*OF_COMPARISON, "kl")
-OF_FORCED = ("flip", "kl")
-OF_VERIFICATION = ("shift", *OF_FORCED)
 WHERE_ELSE = {"kl": " `evalboard diff` of the two runs, http…/runs/7 and http…/runs/12, measures it."}
 
 FailOn = Annotated[
@@ -88,42 +84,6 @@ def judge_comparison(comparison: "Comparison", find_kl: Callable[[], float | Non
                 return "", "no position has logprobs of the same tokens on both sides"
             return (f"{kl:.3g} nats a position" if kl >= float(value) else ""), ""
         return _check(comparison, name, value), _find_lack(comparison, name, value)
-
-    return judge
-
-
-def judge_forced(scoring: "ForcedScoring") -> Judge:
-    """Return the judge of a forced scoring that has ended."""
-
-    def judge(name: str, value: str) -> tuple[str, str]:
-        figures = scoring.figures
-        if figures is None:
-            return "", "several backends answered, so there are no figures for the whole"
-        if name == "kl":
-            if figures.kl_k3 is None or not scoring.are_draws:
-                return "", "the answers were not sampled from the distribution that their logprobs are of"
-            kl = figures.kl_k3.value
-            return (f"{kl:.3g} nats per token" if kl >= float(value) else ""), ""
-        if scoring.is_sampled:
-            return "", "the answers were sampled, so any token may differ from the most likely one"
-        if not figures.n_ranked:
-            return "", "of no token is it known whether this stack would have chosen it"
-        n = figures.n_not_top
-        return (f"{counted(n, 'token')} would have been chosen otherwise" if n else ""), ""
-
-    return judge
-
-
-def judge_verification(verification: "Verification", scoring: "ForcedScoring") -> Judge:
-    """Return the judge of a verification. scoring: that of the endpoint's answers."""
-    judge_scoring = judge_forced(scoring)
-
-    def judge(name: str, value: str) -> tuple[str, str]:
-        if name != "shift":
-            return judge_scoring(name, value)
-        if verification.state == "too_few_tokens":
-            return "", "there are too few tokens"
-        return ("" if verification.state == "same_stack" else verification.sentence.rstrip(".")), ""
 
     return judge
 

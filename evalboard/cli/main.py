@@ -17,9 +17,7 @@ from evalboard.cli import (
     endpoint,
     export,
     follow,
-    forced,
     imports,
-    on_policy,
     probe,
     profile,
     release,
@@ -29,7 +27,6 @@ from evalboard.cli import (
     scorer,
     suite,
     trace,
-    verify,
     verify_release,
     wait,
 )
@@ -84,12 +81,10 @@ app.command(cls=diff.DiffCommand)(diff.diff)
 app.command()(trace.trace)
 app.command()(release.release)
 app.command()(release.settle)
+app.command()(release.rerun)
 app.command()(case.case)
 app.command()(replay.replay)
-app.command()(forced.force)
 app.command()(probe.probe)
-app.command("on-policy")(on_policy.on_policy)
-app.command()(verify.verify)
 app.command("verify-release")(verify_release.verify_release)
 app.command()(export.export)
 app.command()(follow.follow)

@@ -232,3 +232,33 @@ def _render(plan: "SettlePlan") -> str:
     minutes = "" if plan.minutes is None else f", about {fixed(plan.minutes, 1)} min"
     chance = "" if plan.chance is None else f" They decide it with a chance of {percent(plan.chance)}."
     return f"{runs}: {counted(plan.n_responses, 'response')}{minutes}.{chance}"
+
+
+def rerun(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The id of a release.")],
+    side: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SIDE[:ENDPOINT]", help="baseline or candidate; named twice, both run in turn."),
+    ] = None,
+    gate: Annotated[
+        int | None, typer.Option(min=0, help="Which suite of several, from 0; default: the headline.")
+    ] = None,
+    profile: Annotated[str, typer.Option(help="Another profile; default: the side's own.")] = "",
+    reference: Annotated[bool, typer.Option("--reference", help="Run only the suite's reference set.")] = False,
+    key: Annotated[str, typer.Option(help="Sent again with the same key, the request starts no second run.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
+) -> None:
+    """Run sides of a release again, with today's suite, profile and stack."""
+    parse_id(release, "RELEASE")
+    body: dict[str, Any] = {"profile": profile} if profile else {}
+    body |= ({} if gate is None else {"gate": gate}) | ({"is_reference": True} if reference else {})
+    for text in side or []:
+        name, _, endpoint = text.partition(":")
+        if name not in ("baseline", "candidate"):
+            raise typer.BadParameter(f"{text} is not baseline or candidate.", param_hint="--side")
+        body[name] = {"endpoint": endpoint} if endpoint else {}
+    with connect() as client:
+        answer = client.rerun(release, body, key=key)
+    made = [run for run in (answer.value.baseline, answer.value.candidate) if run is not None]
+    words = "\n".join(f"Run {run.id} is {run.status}. {run.url}" for run in made)
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else words)

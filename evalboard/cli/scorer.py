@@ -108,7 +108,7 @@ def new(
 
 
 def resolve(client: "RestClient", text: str) -> str:
-    """Return a scorer as JSON: from JSON, a kind of ours, or the name of one that a worker has. Raises WrongUse."""
+    """Return a scorer as JSON, from JSON, a kind of ours or a worker's scorer. Raises WrongUse."""
     from evalboard.core.scoring import EXTERNAL, KINDS
 
     if text.lstrip().startswith("{"):

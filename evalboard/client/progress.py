@@ -9,7 +9,6 @@ from evalboard.wording.run import describe_ahead, describe_giving_up, describe_p
 if TYPE_CHECKING:
     from evalboard.client.answers import Answer
     from evalboard.contract.compare import Comparison
-    from evalboard.contract.forced import ForcedScoring
     from evalboard.contract.parts import Pause
     from evalboard.contract.probe import Probe
     from evalboard.contract.replay import Replay
@@ -78,12 +77,6 @@ def replay_progress(answer: "Answer[Replay]") -> WaitProgress:
     replay = answer.value
     n_done, n_total = len(replay.results), len(replay.variants)
     return WaitProgress(f"replay {replay.id}", "variants", replay.status, n_done, n_total, replay.is_terminal)
-
-
-def forced_progress(answer: "Answer[ForcedScoring]") -> WaitProgress:
-    scoring = answer.value
-    name, unit = f"forced scoring {scoring.id}", "answers"
-    return WaitProgress(name, unit, scoring.status, scoring.n_done, scoring.n_answers, scoring.is_terminal)
 
 
 def render_pause(pause: "Pause | None") -> str:

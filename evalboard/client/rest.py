@@ -18,17 +18,15 @@ from evalboard.contract.case import CaseHistory
 from evalboard.contract.catalogue import Endpoint, Policy, Profile
 from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
-from evalboard.contract.forced import ForcedCost, ForcedScoring
 from evalboard.contract.imports import Import
 from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow, Settle
 from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
-from evalboard.contract.run import Rescored, Run, RunEstimate, RunPair, RunRow
+from evalboard.contract.run import Rerun, Rescored, Run, RunEstimate, RunPair, RunRow
 from evalboard.contract.schedule import Schedule
 from evalboard.contract.suite import OwnScorer, RescoredCase, RescoredRun, SuiteRow, SuiteVersion, Trial
 from evalboard.contract.upload import Upload, UploadPart
-from evalboard.contract.verification import Verification
 from evalboard.importers.files import LogFile
 
 PAGE_SIZE = 200  # rows; the most that the server gives at a time
@@ -69,26 +67,26 @@ class RestClient:
 
     def run_estimate(self, **named: str) -> Answer[RunEstimate]:
         """Return what a run would take; named: suite, endpoint, profile, repeats."""
-        return self._get(RunEstimate, "/runs/estimate/", named)
+        return self.get(RunEstimate, "/runs/estimate/", named)
 
     def run(self, run_id: str) -> Answer[Run]:
         return self.poll(Run, f"/runs/{run_id}/")
 
     def runs(self, **filters: str) -> Iterator[Answer[RunRow]]:
-        return self._list(RunRow, "/runs/", filters)
+        return self.rows(RunRow, "/runs/", filters)
 
     def cases(self, run_id: str, **filters: str) -> Iterator[Answer[CaseOfRun]]:
-        return self._list(CaseOfRun, f"/runs/{run_id}/cases/", filters)
+        return self.rows(CaseOfRun, f"/runs/{run_id}/cases/", filters)
 
     def responses(self, run_id: str, **filters: str) -> Iterator[Answer[Response]]:
-        return self._list(Response, f"/runs/{run_id}/responses/", filters)
+        return self.rows(Response, f"/runs/{run_id}/responses/", filters)
 
     def compare(self, baseline: str, candidate: str, **more: str) -> Answer[Comparison]:
-        return self._get(Comparison, "/compare/", {"baseline": baseline, "candidate": candidate, **more})
+        return self.get(Comparison, "/compare/", {"baseline": baseline, "candidate": candidate, **more})
 
     def compared_cases(self, baseline: str, candidate: str, **filters: str) -> Iterator[Answer[ComparedCase]]:
         sides = {"baseline": baseline, "candidate": candidate}
-        return self._list(ComparedCase, "/compare/cases/", {**sides, **filters})
+        return self.rows(ComparedCase, "/compare/cases/", {**sides, **filters})
 
     def create_replay(self, run_id: str, body: Mapping[str, Any]) -> Answer[Replay]:
         return self.post(Replay, f"/runs/{run_id}/replays/", body)
@@ -98,25 +96,6 @@ class RestClient:
 
     def replay(self, replay_id: str) -> Answer[Replay]:
         return self.poll(Replay, f"/replays/{replay_id}/")
-
-    def create_forced(self, run_id: str, body: Mapping[str, Any]) -> Answer[ForcedScoring]:
-        return self.post(ForcedScoring, f"/runs/{run_id}/forced/", body)
-
-    def forced(self, forced_id: str) -> Answer[ForcedScoring]:
-        return self.poll(ForcedScoring, f"/forced/{forced_id}/")
-
-    def forced_of_run(self, run_id: str) -> Iterator[Answer[ForcedScoring]]:
-        """Yield the forced scorings of a run, newest first."""
-        return self._list(ForcedScoring, f"/runs/{run_id}/forced/", {})
-
-    def forced_cost(self, run_id: str, chosen: Mapping[str, Any] | None = None) -> Answer[ForcedCost]:
-        """Return what scoring costs, for all answers or those of the chosen `cases`, `tag`, `repeats`."""
-        path = f"/runs/{run_id}/forced/cost/"
-        return self.post(ForcedCost, path, chosen) if chosen else self._get(ForcedCost, path)
-
-    def verification(self, forced_id: str, known: Mapping[str, str]) -> Answer[Verification]:
-        """Judge a forced scoring by scorings of known origin: `control`, `numerics`, and so on."""
-        return self._get(Verification, f"/forced/{forced_id}/verification/", known)
 
     def create_probe(self, body: Mapping[str, Any]) -> Answer[Probe]:
         return self.post(Probe, "/probes/", body)
@@ -144,19 +123,19 @@ class RestClient:
         return self.post(Release, "/releases/", body)
 
     def release(self, release_id: str) -> Answer[Release]:
-        return self._get(Release, f"/releases/{release_id}/")
+        return self.get(Release, f"/releases/{release_id}/")
 
     def releases(self, **filters: str) -> Iterator[Answer[ReleaseRow]]:
-        return self._list(ReleaseRow, "/releases/", filters)
+        return self.rows(ReleaseRow, "/releases/", filters)
 
     def suites(self) -> Iterator[Answer[SuiteRow]]:
-        return self._list(SuiteRow, "/suites/", {})
+        return self.rows(SuiteRow, "/suites/", {})
 
     def suite(self, slug: str, **version: str) -> Answer[SuiteVersion]:
-        return self._get(SuiteVersion, f"/suites/{quote(slug, safe='')}/", version)
+        return self.get(SuiteVersion, f"/suites/{quote(slug, safe='')}/", version)
 
     def case(self, suite: str, case_id: str, **part: str) -> Answer[CaseHistory]:
-        return self._get(CaseHistory, _case_path(suite, case_id), part)
+        return self.get(CaseHistory, _case_path(suite, case_id), part)
 
     def decode_case(self, suite: str, case_id: str) -> tuple[Answer[Replay], ...]:
         """Request a replay on each endpoint that ran the case."""
@@ -169,17 +148,17 @@ class RestClient:
 
     def scorers(self) -> Iterator[Answer[OwnScorer]]:
         """Yield the teams' own scorers that workers have."""
-        return self._list(OwnScorer, "/scorers/", {})
+        return self.rows(OwnScorer, "/scorers/", {})
 
     def rescore(self, run_id: str, body: Mapping[str, Any]) -> Answer[Rescored]:
         """Score a run's stored responses with another `scorer`; its scores may come later."""
         return self.post(Rescored, f"/runs/{run_id}/rescore/", body)
 
     def rescored(self, run_id: str, scorer_id: str) -> Answer[RescoredRun]:
-        return self._get(RescoredRun, f"/runs/{run_id}/rescored/{scorer_id}/")
+        return self.get(RescoredRun, f"/runs/{run_id}/rescored/{scorer_id}/")
 
     def rescored_cases(self, run_id: str, scorer_id: str) -> Iterator[Answer[RescoredCase]]:
-        return self._list(RescoredCase, f"/runs/{run_id}/rescored/{scorer_id}/cases/", {})
+        return self.rows(RescoredCase, f"/runs/{run_id}/rescored/{scorer_id}/cases/", {})
 
     def adopt_scorer(self, slug: str, body: Mapping[str, Any]) -> Answer[SuiteVersion]:
         return self.post(SuiteVersion, f"/suites/{quote(slug, safe='')}/scorer/", body)
@@ -189,14 +168,14 @@ class RestClient:
         return self.post(Follow, "/follows/", {"kind": kind, "name": name})
 
     def follows(self) -> Iterator[Answer[Follow]]:
-        return self._list(Follow, "/follows/", {})
+        return self.rows(Follow, "/follows/", {})
 
     def unfollow(self, follow_id: str) -> None:
         self._transport.request("DELETE", f"/follows/{follow_id}/")
 
     def addresses(self) -> Iterator[Answer[Webhook]]:
         """Yield the addresses where Evalboard notifies you about what you follow."""
-        return self._list(Webhook, "/follows/addresses/", {})
+        return self.rows(Webhook, "/follows/addresses/", {})
 
     def create_address(self, url: str) -> Answer[NewWebhook]:
         return self.post(NewWebhook, "/follows/addresses/", {"url": url})
@@ -209,10 +188,10 @@ class RestClient:
         return self.poll(Trial, f"/trials/{trial_id}/")
 
     def uploads(self, **filters: str) -> Iterator[Answer[Upload]]:
-        return self._list(Upload, "/uploads/", filters)
+        return self.rows(Upload, "/uploads/", filters)
 
     def upload(self, upload_id: str) -> Answer[Upload]:
-        return self._get(Upload, f"/uploads/{upload_id}/")
+        return self.get(Upload, f"/uploads/{upload_id}/")
 
     def open_upload(self, body: Mapping[str, Any]) -> Answer[Upload]:
         """Begin a suite that is sent in parts (`client.suite_parts`)."""
@@ -229,22 +208,22 @@ class RestClient:
         return self.post(Upload, f"/uploads/{upload_id}/close/", {"n_bytes": n_bytes, "sha256": sha256})
 
     def endpoints(self) -> Iterator[Answer[Endpoint]]:
-        return self._list(Endpoint, "/endpoints/", {})
+        return self.rows(Endpoint, "/endpoints/", {})
 
     def endpoint(self, slug: str) -> Answer[EndpointReport]:
-        return self._get(EndpointReport, f"/endpoints/{quote(slug, safe='')}/")
+        return self.get(EndpointReport, f"/endpoints/{quote(slug, safe='')}/")
 
     def create_endpoint(self, body: Mapping[str, Any]) -> Answer[Endpoint]:
         return self.post(Endpoint, "/endpoints/", body)
 
     def profiles(self) -> Iterator[Answer[Profile]]:
-        return self._list(Profile, "/profiles/", {})
+        return self.rows(Profile, "/profiles/", {})
 
     def create_profile(self, body: Mapping[str, Any]) -> Answer[Profile]:
         return self.post(Profile, "/profiles/", body)
 
     def schedules(self) -> Iterator[Answer[Schedule]]:
-        return self._list(Schedule, "/schedules/", {})
+        return self.rows(Schedule, "/schedules/", {})
 
     def create_schedule(self, body: Mapping[str, Any]) -> Answer[Schedule]:
         return self.post(Schedule, "/schedules/", body)
@@ -259,17 +238,21 @@ class RestClient:
         self._transport.request("DELETE", f"/schedules/{schedule_id}/")
 
     def settle_plan(self, release_id: str) -> Answer[Settle]:
-        return self._get(Settle, f"/releases/{release_id}/settle/")
+        return self.get(Settle, f"/releases/{release_id}/settle/")
 
     def settle(self, release_id: str, body: Mapping[str, Any]) -> Answer[Release]:
         """Add the repeats of a plan: its `cases`, `look` and `n_responses` are sent back."""
         return self.post(Release, f"/releases/{release_id}/settle/", body)
 
+    def rerun(self, release_id: str, body: Mapping[str, Any], *, key: str = "") -> Answer[Rerun]:
+        """Run sides of a release again; sent again as `create_run` is."""
+        return self.post(Rerun, f"/releases/{release_id}/rerun/", body, _by_key(key))
+
     def policies(self) -> Iterator[Answer[Policy]]:
-        return self._list(Policy, "/policies/", {})
+        return self.rows(Policy, "/policies/", {})
 
     def baselines(self, suite: str) -> Iterator[Answer[Baseline]]:
-        return self._list(Baseline, f"/suites/{quote(suite, safe='')}/baselines/", {})
+        return self.rows(Baseline, f"/suites/{quote(suite, safe='')}/baselines/", {})
 
     def set_baseline(self, suite: str, body: Mapping[str, Any]) -> Answer[Baseline]:
         return self.post(Baseline, f"/suites/{quote(suite, safe='')}/baselines/", body)
@@ -288,7 +271,7 @@ class RestClient:
         """Take a file of the server's as it comes; raises Unreachable where it breaks off."""
         return self._transport.download(path, media_type, params)
 
-    def _get(self, kind: type[Kind], path: str, params: Mapping[str, str] | None = None) -> Answer[Kind]:
+    def get(self, kind: type[Kind], path: str, params: Mapping[str, str] | None = None) -> Answer[Kind]:
         return self._read(kind, self._transport.request("GET", path, params=params))
 
     def post(
@@ -307,11 +290,11 @@ class RestClient:
             self._polled[path] = (tag, current)
         return current
 
-    def _list(self, kind: type[Kind], path: str, filters: Mapping[str, str]) -> Iterator[Answer[Kind]]:
+    def rows(self, kind: type[Kind], path: str, filters: Mapping[str, str]) -> Iterator[Answer[Kind]]:
         """Yield every row of a list, page by page."""
         params: dict[str, str] = {"page_size": str(PAGE_SIZE), **filters}
         while True:
-            page = self._get(Page[Json], path, params).value
+            page = self.get(Page[Json], path, params).value
             for row in page.results:
                 yield Answer(parse(kind, row, url=self._url), row)
             if page.next is None:

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Id, Instant, PageAddress, page_only, says
-from evalboard.contract.parts import FingerprintNamed
+from evalboard.contract.parts import Estimate, FingerprintNamed
 
 STATUSES = ("queued", "running", "finished", "failed")
 TOKENS = ("same", "by_bytes", "as_given", "retokenised")
@@ -16,14 +16,6 @@ class ForcedCost(Contract):
     n_tokens: Annotated[int, says(minimum=0, description="answer tokens to score")]
     n_prompt_tokens: Annotated[int, says(minimum=0, description="prompt tokens to process")]
     n_uncounted: Annotated[int, says(minimum=0, description="answers whose number of tokens is unknown")]
-
-
-class Estimate(Contract):
-    """A number with its interval at 95 %, null where there are too few answers for one."""
-
-    value: float
-    low: float | None
-    high: float | None
 
 
 class WorstToken(Contract):

@@ -98,3 +98,11 @@ class ProfileNamed:
     @property
     def profile_name(self: Any) -> str:
         return name_version(self.profile, self.profile_version)
+
+
+class Estimate(Contract):
+    """A number with its interval at 95 %, null where there are too few answers for one."""
+
+    value: float
+    low: float | None
+    high: float | None

@@ -131,6 +131,15 @@ class Finding(Note):
     gate: GateNamed
 
 
+class NextStep(Finding):
+    """A step. `sides`: which of both it runs again, or is about."""
+
+    sides: tuple[Side, ...]
+    block: Annotated[
+        str | None, says(description="the reason that it undoes, where that keeps the sides from comparison")
+    ]
+
+
 class GateWarning(Note):
     """A warning of a release: `code` is stable, `text` is one sentence."""
 
@@ -476,7 +485,7 @@ class Release(Contract):
     reasons: tuple[Finding, ...]
     summary: str
     summary_bold: tuple[int, int] | None = page_only  # from where to where a page sets it in bold
-    next: tuple[Finding, ...]
+    next: tuple[NextStep, ...]
     headline_gate: Count
     gates: tuple[Gate, ...]
     policy: PolicyOfRelease

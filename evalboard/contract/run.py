@@ -457,6 +457,13 @@ class RunPair(Contract):
     candidate: Run
 
 
+class Rerun(Contract):
+    """The sides of a release that run again, in turn where both do; null: not again."""
+
+    baseline: Run | None
+    candidate: Run | None
+
+
 class Rescored(Contract):
     scorer: ScorerNamed
     run: Run

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from evalboard.contract.base import Contract, Count, Id, Note, PageAddress, Share, page_only, says
-from evalboard.contract.forced import Estimate
+from evalboard.contract.parts import Estimate
 from evalboard.contract.probe import ProbeFinding
 
 STATES = ("same_stack", "same_model_other_numerics", "other_model", "too_few_tokens")

@@ -22,6 +22,10 @@ def describe_distance(scoring: ForcedScoring) -> str:
     return " ".join(_distances(scoring))
 
 
+def describe_furthest(log_ratio: float) -> str:
+    return f"The most different token is {nats(abs(log_ratio))} away."
+
+
 def judge_trainer(scoring: ForcedScoring) -> OnPolicyState | None:
     """Judge a trainer's logprobs by the default limit; None if our own stack scored."""
     figures = scoring.figures

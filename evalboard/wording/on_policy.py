@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from evalboard.wording.numbers import counted, listed, nats, nats_rounded, percent, percent_rounded, rounded
 
 if TYPE_CHECKING:
-    from evalboard.contract.forced import Estimate, ForcedFigures
+    from evalboard.contract.forced import ForcedFigures
+    from evalboard.contract.parts import Estimate
 
 UNKNOWN = "not known"
 DIGITS = 3

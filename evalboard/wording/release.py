@@ -14,6 +14,7 @@ Json = dict[str, Any]
 Sentence = Callable[[str, Mapping[str, Any]], str]
 
 NO_RUNS: Mapping[str, int] = {}
+KEPT = {"next": ("sides", "block")}  # facts that stay beside a text
 KINDS: dict[str, Sentence] = {"reasons": release_verdict.reason, "warnings": warning, "next": next_step}
 
 
@@ -29,7 +30,9 @@ def write_verdict(document: Mapping[str, Any], runs: Sequence[Mapping[str, int]]
     names = [f"{gate['suite']}: " if len(gates) > 1 else "" for gate in gates]
     lines = {
         kind: [
-            _line(line, sentence, names[line["gate"]], runs[line["gate"]] if runs else {}) for line in document[kind]
+            _line(line, sentence, names[line["gate"]], runs[line["gate"]] if runs else {})
+            | {name: line["facts"][name] for name in KEPT.get(kind, ()) if name in line["facts"]}
+            for line in document[kind]
         ]
         for kind, sentence in KINDS.items()
     }

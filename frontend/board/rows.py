@@ -3,38 +3,31 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import urlencode
+from typing import Any
 
 from django.urls import reverse
 
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.release import ReleaseRow
 from evalboard.contract.run import RunRow, experiment_of
-from evalboard.core.release import NOT_BY_RERUN
-from evalboard.wording.numbers import counted, points
+from evalboard.wording.numbers import points
 from evalboard.wording.run import describe_pause
 from frontend.board.words import NEEDS, WAITS, describe_release
 from frontend.compare.pair_address import comparison_url
 from frontend.endpoints.words import describe_desertion
+from frontend.release.steps import RERUN, Step, rerun_step, settling_step
 from frontend.shell.charts import changes
 from frontend.shell.findings import Headline
-from runs.access import RUN, SIGN
+from runs import acts
+from runs.access import SIGN, may
 from runs.board import Board, PausedEndpoint
-from runs.release import WaitingRelease
+from runs.models import ReleaseRecord
+from runs.release import SETTLING_STEPS, SettlePlans, WaitingRelease, refuse_settling
 from runs.tour import LABELS as SAMPLE
 from runs.work import PoolRow
 
 SILENT_NAMED = 3  # workers of a pool; more are one line
 REASONS_OF_RUN = ("incomplete", "two_computations", "unsteady", "broken_pin")
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """A button. `cost` is shown next to its label."""
-
-    label: str
-    url: str
-    cost: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +37,7 @@ class ReleaseLine:
     of: WaitingRelease
     ruler: changes.RowRuler | None
     clause: Headline
-    act: Act
+    act: Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +79,9 @@ def split_sample(waiting: Sequence[WaitingRelease]) -> tuple[Sequence[WaitingRel
     return (own, [each for each in waiting if each not in own]) if own else (waiting, ())
 
 
-def release_lines(waiting: Sequence[WaitingRelease], scopes: frozenset[str]) -> tuple[ReleaseLine, ...]:
+def release_lines(waiting: Sequence[WaitingRelease], viewer: Any) -> tuple[ReleaseLine, ...]:
     """Return the releases that wait, each on a ruler in units of what it accepts."""
-    return tuple(ReleaseLine(each, _ruler(each.row), describe_release(each), _act(each, scopes)) for each in waiting)
+    return tuple(ReleaseLine(each, _ruler(each.row), describe_release(each), _act(each, viewer)) for each in waiting)
 
 
 def _ruler(row: ReleaseRow) -> changes.RowRuler | None:
@@ -97,24 +90,25 @@ def _ruler(row: ReleaseRow) -> changes.RowRuler | None:
     return changes.accepted_ruler(row.difference, row.interval, row.tolerance_points)
 
 
-def _act(each: WaitingRelease, scopes: frozenset[str]) -> Act:
+def _act(each: WaitingRelease, viewer: Any) -> Step:
     """Return the one useful action that this person may take; by default to open the release."""
-    row = each.row
+    row, line = each.row, each.step
     if row.verdict == "no_ship" and each.n_broken:
         runs = int(row.baseline.run), int(row.candidate.run)
         filters = {"outcome": "broken"} | ({} if each.look is None else {"look": str(each.look)})
-        return Act(f"See the {each.n_broken:,}", f"{comparison_url(*runs, filters=filters, terms=row.terms)}#cases")
-    if row.verdict == "inconclusive" and each.n_more and each.step == "settle" and RUN in scopes:
-        cost = counted(2 * each.n_more * each.n_cases, "response")
-        return Act(f"Run {each.n_more} more", reverse("release_settle", args=[row.id]), cost)
-    side = {"rebaseline": "baseline", "draw_again": "baseline", "pin_batch": "candidate"}.get(each.step)
-    helps = each.step != "rebaseline" or each.reason not in NOT_BY_RERUN
-    if row.verdict == "not_comparable" and side is not None and helps and RUN in scopes:
-        query = urlencode({"gate": each.headline_gate, "side": side})
-        return Act(f"Run the {side} again", f"{reverse('release_rerun', args=[row.id])}?{query}")
-    if row.verdict == "ship" and SIGN in scopes:
-        return Act("Sign off…", f"{row.url}#sign")
-    return Act("Open", row.url)
+        return Step(f"See the {each.n_broken:,}", f"{comparison_url(*runs, filters=filters, terms=row.terms)}#cases")
+    step = None
+    if line is not None and line.code in SETTLING_STEPS and each.plan is not None:
+        refused = refuse_settling(SettlePlans(each.plan))
+        may_settle = acts.offer("settle", ReleaseRecord, lambda: refused["settle"], viewer)
+        step = settling_step(row.id, each.plan) if may_settle else None
+    elif line is not None and line.code in RERUN and each.runs:
+        step = rerun_step(row.id, line, {side: (run.pk, run.profile.slug) for side, run in each.runs.items()})
+    if step is not None and all(acts.can(step.act, run, viewer) for run in each.runs.values() if run.pk in step.runs):
+        return step
+    if row.verdict == "ship" and may(viewer, SIGN):
+        return Step("Sign off…", f"{row.url}#sign")
+    return Step("Open", row.url)
 
 
 def needs(board: Board) -> tuple[Need, ...]:
@@ -167,9 +161,8 @@ def _expired(row: Baseline) -> Need:
     turned = f", as {expired.before.title} became {expired.after.title}" if expired else ""
     facts = {"suite": row.suite, "line": row.line, "profile": row.profile, "run": row.run.id}
     what = NEEDS.write("expired", facts, score=_score(row.run), turned=turned)
-    query = urlencode({"suite": row.suite, "endpoint": row.run.endpoint, "profile": row.profile})
     at = expired.at if expired else None
-    return Need("rotation", "Baseline expired", what, "Run again", f"{reverse('run_new')}?{query}", at)
+    return Need("rotation", "Baseline expired", what, "Open", f"{reverse('suite', args=[row.suite])}#baselines", at)
 
 
 def _score(run: RunRow) -> str:
@@ -186,11 +179,10 @@ def _deserted(pool: PoolRow) -> Need:
 
 
 def _run(run: RunRow, failure: str) -> Need:
-    query = urlencode({"suite": run.suite.slug, "endpoint": run.endpoint, "profile": run.profile})
     where = {"run": run.id, "suite": run.suite.slug, "endpoint": run.endpoint, "profile": run.profile_name}
     if run.status == "failed":
         what = NEEDS.write("run", where, what=failure or NEEDS.write("run_failed"))
-        return Need("error", "Run failed", what, "Run again", f"{reverse('run_new')}?{query}", run.ran_at)
+        return Need("error", "Run failed", what, "Open", run.url, run.ran_at)
     codes = [run.status, *(warning.code for warning in run.warnings)]
     codes += ["broken_pin"] if run.pins.held is False else []
     n_total = run.progress.n_total

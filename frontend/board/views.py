@@ -12,7 +12,7 @@ from frontend.board.words import describe_board
 from frontend.shell.forms import posted_from
 from frontend.shell.live import answer_part, digest_of
 from runs import board as board_slice
-from runs.access import READ, SIGN, requires, scopes_of
+from runs.access import READ, SIGN, may, requires
 from runs.tour import end_tour, tour_of
 
 BANDS_PART = "bands"
@@ -42,13 +42,13 @@ def _tour(request: HttpRequest) -> dict[str, Any]:
 
 
 def _page(request: HttpRequest) -> dict[str, Any]:
-    board, scopes = board_slice.board(), scopes_of(request.user)
+    board = board_slice.board()
     listed, folded = rows.split_sample(board.waiting)
     page = {
         "board": board,
-        "finding": describe_board(board, listed, may_sign=SIGN in scopes),
-        "lines": rows.release_lines(listed, scopes),
-        "folded": rows.release_lines(folded, scopes),
+        "finding": describe_board(board, listed, may_sign=may(request.user, SIGN)),
+        "lines": rows.release_lines(listed, request.user),
+        "folded": rows.release_lines(folded, request.user),
         "needs": rows.needs(board),
         "work": rows.work_lines(board),
         "now": timezone.now(),

@@ -6,7 +6,7 @@ from evalboard.wording.messages import Messages
 from evalboard.wording.numbers import capital, percent
 from frontend.shell.findings import Headline
 from runs.board import Board
-from runs.release import WaitingRelease
+from runs.release import SETTLING_STEPS, WaitingRelease
 
 # What releases that wait have in common, the worst first.
 KINDS = ("no_ship", "more", "inconclusive", "not_comparable", "ship", "undecided")
@@ -147,7 +147,11 @@ def _waiting(waiting: Sequence[WaitingRelease], whose: str) -> list[str]:
 
 def _kind(release: WaitingRelease) -> str:
     verdict = release.row.verdict or "undecided"
-    return "more" if verdict == "inconclusive" and release.n_more and release.step == "settle" else verdict
+    return (
+        "more"
+        if verdict == "inconclusive" and release.n_more and release.step and release.step.code in SETTLING_STEPS
+        else verdict
+    )
 
 
 def _needs(board: Board) -> list[str]:

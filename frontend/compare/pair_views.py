@@ -1,6 +1,6 @@
 """The trace diff: two responses to a case token by token, with the divergence and its evidence."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,10 @@ from evalboard.wording.replay import replay_command
 from frontend.compare import outcomes, pair_address, pair_chart, pair_words, replay_views, words
 from frontend.compare.causes import MARKS
 from frontend.compare.pair_lines import pair_lines
-from frontend.forced import sides
 from frontend.shell import addresses
 from frontend.shell.charts.axes import MIN_DRAWN
 from frontend.shell.copies import Copy, list_copies, write_prompt, write_tokens
+from frontend.shell.findings import join_marks, parts_of
 from frontend.templatetags.drawing import drawn
 from runs.access import READ, requires
 from runs.compare import CaseLink, DivergenceFilter, choose_terms, neighbours, trace_pair
@@ -30,6 +30,7 @@ PARTS = {
     REPLAY_PART: "compare/_pair_replay_said.html",
     ANSWERS_PART: "compare/_pair_answers.html",  # what a row of a list of cases opens to
 }
+Marks = Mapping[str, frozenset[int]]  # positions by side
 FIRST = (1, 1)
 EARLY = 3  # positions; a flip before it leaves nothing to draw
 MAX_WHOLE = 8_000  # characters of both answers; of longer ones only the parts next to a change are shown
@@ -55,20 +56,22 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
     if part == ANSWERS_PART:
         return render(request, PARTS[part], {"sides": _name_sides(pair), "is_same_answer": _is_same_answer(pair)})
     address = _Address(pair, repeats, active)
-    strips = sides.strips(pair, address.at)
+    added = parts_of("pair", pair, address.at)
+    marks = {side: join_marks(added, side) for side in ("baseline", "candidate")}
     if part is not None:
         if part not in PARTS:
             raise Http404
-        shown = _replayed(pair, address) if part == REPLAY_PART else _selected(pair, address, strips)
+        shown = _replayed(pair, address) if part == REPLAY_PART else _selected(pair, address, marks)
         answer = render(request, PARTS[part], shown)
         if part == REPLAY_PART:
             answer["Cache-Control"] = "no-store"
         return answer
     figure = pair_chart.figure(pair)
     decoded = _find_decoded(pair)
-    page = _selected(pair, address, strips) | {
-        "strips": strips,
-        "lines": pair_lines(pair, odd={strip.side: strip.positions for strip in strips}),
+    page = _selected(pair, address, marks) | {
+        "added": added,
+        "is_marked": any(marks.values()),
+        "lines": pair_lines(pair, odd=marks),
         "cause": MARKS[pair.cause],
         "around": _around(pair, repeats, active),
         "compare_url": pair_address.comparison_url(
@@ -158,9 +161,9 @@ class _Address:
         return f"{self._base}&part={name}"
 
 
-def _selected(pair: TracePair, address: _Address, strips: Sequence[sides.TokenStrip]) -> dict[str, Any]:
+def _selected(pair: TracePair, address: _Address, odd: Marks) -> dict[str, Any]:
     """Return the context of the fragment for one position, also used by the page."""
-    marks = {tick.position for strip in strips for tick in strip.ticks}
+    marks = frozenset().union(*odd.values())
     at = -1 if pair.at is None else pair.at
     earlier = max({mark for mark in (*marks, pair.earlier) if mark is not None and mark < at}, default=None)
     later = min({mark for mark in (*marks, pair.later) if mark is not None and mark > at}, default=None)

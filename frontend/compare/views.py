@@ -14,7 +14,7 @@ from evalboard.wording.outcomes import compare_with_chance, count_targeted
 from frontend.compare import charts, filters, flip_chart, last_viewed, outcomes, pair_address, words
 from frontend.compare.causes import MARKS
 from frontend.compare.mixed import describe_odd_ones, mixed_lines
-from frontend.forced import sides
+from frontend.shell.findings import parts_of
 from frontend.shell.lists import parse_number
 from frontend.shell.live import answer_progress
 from runs import acts
@@ -62,7 +62,7 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     cases = _cases(request, report)
     if part == CASES_PART:
         return render(request, PARTS[part], cases)
-    offers: dict[str, Any] = {"forced": sides.offer(comparison)}
+    offers: dict[str, Any] = {"added": parts_of("comparison", comparison, request.user)}
     if len(report.moved) > 1:
         offers["bisect"] = acts.can_on_runs("bisect", (baseline, candidate), request.user)
     answer = render(request, "compare/page.html", _page(report) | offers | cases)

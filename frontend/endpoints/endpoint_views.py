@@ -135,6 +135,7 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
             (row.next_at for row in scheduled if row.probe and row.probe.kind == CHECK and row.next_at), default=None
         ),
         "baselines": baselines,
+        "again": acts.find_open("again", [row.run_id for row in baselines if row.is_expired], request.user),
         "may_run_reference": offers["run"] and any(row.is_current for row in baselines),
     }
     return render(request, "endpoints/endpoint.html", page)

@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import path
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.forced import ForcedAnswer, ForcedScoring
@@ -11,6 +12,7 @@ from frontend.shell import addresses
 from frontend.shell.findings import Headline
 from frontend.shell.forms import posted_from, reporting
 from frontend.shell.live import answer_progress
+from runs import acts
 from runs.access import READ, RUN, requires
 from runs.catalogue import read as catalogue
 from runs.forced import create_forced, create_forced_pair
@@ -39,6 +41,7 @@ def run_scorings(request: HttpRequest, run_id: int) -> HttpResponse:
         return redirect("run_forced", run_id=run_id)
     page = {
         "run": run_report(run_id),
+        "offer": acts.can_on_runs("force", [run_id], request.user),
         "cost": selector.forced_cost(run_id),
         "scorings": selector.forced_rows(run_id, limit=SHOWN),
         "endpoints": [row for row in catalogue.endpoint_rows() if row.engine == "vllm"],
@@ -93,3 +96,10 @@ def _row(scoring: ForcedScoring, answer: ForcedAnswer) -> dict[str, object]:
     at = answer.figures.worst_at if answer.figures and answer.figures.worst_log_ratio else None
     url = addresses.response_url(int(scoring.run), answer.repeat, answer.case)
     return {"of": answer, "url": url if at is None else f"{url}?at={at}"}
+
+
+urlpatterns = [
+    path("runs/<int:run_id>/forced/", run_scorings, name="run_forced"),
+    path("forced/<int:forced_id>/", forced, name="forced"),
+    path("compare/<int:baseline>/<int:candidate>/forced/", score_both, name="forced_pair"),
+]

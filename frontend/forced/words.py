@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evalboard.contract.forced import Estimate, ForcedFigures, ForcedScoring, GapsOfStretch
-from evalboard.contract.parts import FingerprintNamed
+from evalboard.contract.forced import ForcedFigures, ForcedScoring, GapsOfStretch
+from evalboard.contract.parts import Estimate, FingerprintNamed
 from evalboard.wording.numbers import nats, percent, percent_rounded
 from frontend.forced import chart
 from frontend.shell.findings import NumberRow

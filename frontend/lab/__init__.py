@@ -1,1 +1,1 @@
-SECTION = ("experiments", "Lab")  # in the navigation
+SECTIONS = (("experiments", "Lab"),)  # in the navigation

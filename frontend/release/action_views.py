@@ -1,13 +1,15 @@
 """What people do to a release. Each is one service call; its refusal becomes words on the page."""
 
+from functools import partial
 from typing import Any
+from uuid import uuid4
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from evalboard.contract.release import ALL_CASES, Gate, GateSide, Release, SettlePlan
+from evalboard.contract.release import ALL_CASES, Gate, Release, SettlePlan
 from evalboard.core.compare import LOADED_BATCHES
 from evalboard.core.errors import Conflict, EvalboardError, NotFound
 from evalboard.wording.release_verdict import in_ten
@@ -15,22 +17,24 @@ from frontend.release import forms, steps, words
 from frontend.release.forms import RerunForm, SettleForm, SignForm
 from frontend.release.verdicts import DECISIONS
 from frontend.release.views import named_runs, shown, with_plan
-from frontend.shell.forms import blame, blaming, posted_from, reporting
+from frontend.shell.forms import blame, blaming, posted_from, queue_once, reporting
+from frontend.shell.lists import parse_number
 from frontend.templatetags.numbers import roughly
 from runs import acts
 from runs.access import RUN, SIGN, credential, requires
-from runs.catalogue import read
-from runs.models import EndpointRecord, Priority
+from runs.catalogue.read import decoding_profiles
+from runs.models import EndpointRecord
 from runs.release import (
     SETTLE_ACTS,
     decide_release,
     refuse_settling,
     release_report,
+    rerun_sides,
     settle_release,
     sign_release,
 )
-from runs.run import create_pair, create_run, event_lines, run_report
-from runs.suites import reference_suite, suite_report, suite_standing
+from runs.run import event_lines, run_report
+from runs.suites import suite_report, suite_standing
 
 WHOLE, REFERENCE = "suite", "reference"
 BOTH, ALONE = "both", "alone"
@@ -136,86 +140,62 @@ def _plan_lines(report: Release, plan: SettlePlan) -> tuple[dict[str, Any], ...]
 @requires(RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
 def rerun(request: HttpRequest, release_id: int) -> HttpResponse:
-    """Run one side of a gate again, or both interleaved: the whole suite, or its reference set."""
+    """Run sides of a gate again: the whole suite, or its reference set; two sides in turn."""
     report = release_report(release_id)
-    gate, side = _named_side(request, report)
-    if not (offer := acts.can_on_runs("again", [side.run_id], request.user)):
+    gate, names = _named_sides(request, report)
+    sides = {name: side for name, side, _ in gate.sides}
+    if not (offer := acts.can_on_runs("again", [sides[name].run_id for name in names], request.user)):
         messages.warning(request, offer.reason)
         return redirect("release", release_id=release_id)
-    run = run_report(side.run_id)
-    named = dict.fromkeys((side.endpoint, gate.candidate.endpoint, gate.baseline.endpoint))
-    records = {each.slug: each for each in EndpointRecord.objects.filter(slug__in=named)}
-    endpoints = tuple(slug for slug in named if acts.can("run", records[slug], request.user))
-    whats = [(WHOLE, words.SAID.write("rerun_suite", n=run.suite.n_cases, n_repeats=run.n_repeats))]
-    standing = suite_standing(suite_report(gate.suite))
-    if standing.n_reference:
-        whats.append((REFERENCE, words.SAID.write("rerun_reference", n=standing.n_reference)))
-    name = "baseline" if side is gate.baseline else "candidate"
-    # Where no load can move a bit, the other side need not be run again.
-    is_loaded = run.batch_class in LOADED_BATCHES and bool(acts.can_on_runs("again", gate.run_ids, request.user))
-    sides = [(BOTH, words.SAID.write("rerun_both"))] if is_loaded else []
-    sides.append((ALONE, words.SAID.write("rerun_alone", name=name)))
-    initial = {"sides": sides[0][0], "what": WHOLE, "endpoint": side.endpoint}
-    form = RerunForm(request.POST or None, initial=initial, sides=sides, whats=whats, endpoints=endpoints)
+    profile = request.GET.get("profile", "")
+    if profile and profile not in decoding_profiles():
+        raise NotFound(f"There is no profile {profile}.")
+    form = RerunForm(request.POST or None, **_rerun_choices(request, gate, names))
     if request.method == "POST" and form.is_valid():
         with blaming(form):
-            made = _run_again(gate, name, form.cleaned_data, user=request.user)
-            queued = f"Run {made[-1].pk} is" if len(made) == 1 else f"Runs {made[0].pk} and {made[1].pk} are"
-            messages.success(request, f"{queued} queued; this page follows run {made[-1].pk}.")
-            return redirect("run", run_id=made[-1].pk)
+            chosen = form.cleaned_data
+            again = dict.fromkeys(SIDES) if chosen["sides"] == BOTH else dict.fromkeys(names)
+            if len(names) == 1:
+                again[names[0]] = chosen["endpoint"]
+            order: dict[str, Any] = {
+                "release_id": release_id,
+                "gate": gate.position,
+                "sides": again,
+                "profile": profile,
+            }
+            order["is_reference"] = chosen["what"] == REFERENCE
+            return queue_once(request, partial(rerun_sides, **order, user=request.user), order, "this page follows it")
     form.mark_problems()
-    page = {
-        "release": report,
-        "gate": gate,
-        "name": name,
-        "side": side,
-        "form": form,
-        "has_two_endpoints": len(endpoints) > 1,
-        "is_loaded": is_loaded,
-    }
+    page = {"release": report, "gate": gate, "sides": [(name, sides[name]) for name in names], "form": form}
+    page |= {"whom": "both sides" if len(names) > 1 else f"the {names[0]}", "profile": profile}
     return render(request, "release/rerun.html", page, status=422 if form.errors else 200)
 
 
-def _named_side(request: HttpRequest, report: Release) -> tuple[Gate, GateSide]:
-    """Return the side that the address names; the headline's baseline where it names none."""
-    text = request.GET.get("gate", "")
-    is_place = text.isascii() and text.isdigit() and len(text) < 4
-    place = int(text) if is_place else report.headline_gate
-    if place >= len(report.gates):
-        raise NotFound(f"Release {report.id} has no gate {place}.")
-    gate = report.gates[place]
-    return gate, gate.candidate if request.GET.get("side") == "candidate" else gate.baseline
+def _named_sides(request: HttpRequest, report: Release) -> tuple[Gate, list[str]]:
+    """Return the gate and the sides that the address names; the headline's baseline where it names none."""
+    place = parse_number(request.GET.get("gate", str(report.headline_gate)))
+    if place is None or place >= len(report.gates):
+        raise NotFound(f"Release {report.id} has no such gate.")
+    return report.gates[place], [name for name in SIDES if name in request.GET.getlist("side")] or ["baseline"]
 
 
-def _run_again(gate: Gate, name: str, chosen: dict[str, Any], *, user: Any) -> tuple[Any, ...]:
-    """Ask for the named side again, or for both in turn; return the runs, the candidate's last."""
-    bodies = {side: run_report(of.run_id).request_body for side, of, _ in gate.sides}
-    own, other = bodies[name], bodies[SIDES[1 - SIDES.index(name)]]
-    # Two sides of one seed draw alike; the run's own stands where the other has none.
-    seed = other.get("seed", own.get("seed"))
-    order = {**_order(own, gate, chosen["what"], endpoint=chosen["endpoint"]), "seed": seed}
-    if chosen["sides"] != BOTH:
-        return (create_run(**order, priority=Priority.RELEASE, user=user),)
-    beside = {**_order(other, gate, chosen["what"], endpoint=other["endpoint"]), "seed": seed}
-    orders = (order, beside) if name == SIDES[0] else (beside, order)
-    return create_pair(baseline=orders[0], candidate=orders[1], user=user)
-
-
-def _order(request_body: dict[str, Any], gate: Gate, what: str, *, endpoint: str) -> dict[str, Any]:
-    """Return the order of an earlier run with the same model, for any endpoint."""
-    model = request_body.get("model")
-    if model is None and endpoint != request_body["endpoint"]:
-        model = _own_model(request_body["endpoint"])
-    return {
-        "suite": reference_suite(slug=gate.suite).suite.slug if what == REFERENCE else gate.suite,
-        "endpoint": endpoint,
-        "profile": request_body["profile"],
-        "repeats": request_body["repeats"],
-        "model": model,
-        "labels": request_body.get("labels") or {},
-    }
-
-
-def _own_model(endpoint: str) -> dict[str, str]:
-    """Return an endpoint's own model, to be named where another endpoint serves it."""
-    return next(row.model.to_json() for row in read.endpoint_rows() if row.slug == endpoint)
+def _rerun_choices(request: HttpRequest, gate: Gate, names: list[str]) -> dict[str, Any]:
+    """Return the choices of the form, and what is chosen at first: what the address names."""
+    own = gate.baseline if names[0] == "baseline" else gate.candidate
+    run = run_report(own.run_id)
+    whats = [(WHOLE, words.SAID.write("rerun_suite", n=run.suite.n_cases, n_repeats=run.n_repeats))]
+    if n_reference := suite_standing(suite_report(gate.suite)).n_reference:
+        whats.append((REFERENCE, words.SAID.write("rerun_reference", n=n_reference)))
+    both = [(BOTH, words.SAID.write("rerun_both"))]
+    # Where no load can move a bit, the other side need not be run again.
+    may_both = run.batch_class in LOADED_BATCHES and bool(acts.can_on_runs("again", gate.run_ids, request.user))
+    sides = (
+        both
+        if len(names) > 1
+        else [(ALONE, words.SAID.write("rerun_alone", name=names[0])), *(both if may_both else [])]
+    )
+    slugs = dict.fromkeys((own.endpoint, gate.candidate.endpoint, gate.baseline.endpoint) if len(names) == 1 else ())
+    records = {each.slug: each for each in EndpointRecord.objects.filter(slug__in=slugs)}
+    endpoints = [slug for slug in slugs if acts.can("run", records[slug], request.user)]
+    initial = {"sides": sides[0][0], "what": WHOLE, "endpoint": own.endpoint, "key": uuid4()}
+    return {"initial": initial, "sides": sides, "whats": whats, "endpoints": endpoints}

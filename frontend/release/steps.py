@@ -1,22 +1,23 @@
 """A release's next steps as buttons: the first useful one is primary, and the only primary one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from evalboard.contract.release import ALL_CASES, Finding, Gate, Release, SettlePlan
-from evalboard.contract.treatments import STACK_TREATMENT
-from evalboard.core.release import NOT_BY_RERUN, find_rebaselined
+from evalboard.contract.release import ALL_CASES, Gate, GateSide, NextStep, Release, SettlePlan
 from evalboard.wording.numbers import counted
 from frontend.release.words import describe_outcome
 from frontend.templatetags.numbers import roughly
 from runs.access import RUN, SIGN
 from runs.acts import ActOffer
+from runs.release import SETTLING_STEPS
 from runs.tour import LABELS as SAMPLE
 
 TO_SIGN = "#sign"
+PINNED = "pinned"  # the profile that comes with Evalboard
+RERUN = ("draw_again", "pin_batch", "rebaseline", "run_in_turn")  # steps that run sides again
 N_SHOWN = 2  # buttons, so that the first screen has one thing to do
 
 
@@ -24,7 +25,7 @@ N_SHOWN = 2  # buttons, so that the first screen has one thing to do
 class Step:
     """A button. `cost` is shown next to its label. is_for_all: readers may follow it.
 
-    again: the run that it decodes again. refused: why it cannot be done now, "" where it can.
+    act: the act that its page does, and to which runs. refused: why it cannot be done now, "" where it can.
     """
 
     label: str
@@ -32,11 +33,15 @@ class Step:
     cost: str = ""
     is_primary: bool = False
     is_for_all: bool = False
-    again: int | None = None
+    act: str = ""
+    runs: tuple[int, ...] = ()
     refused: str = ""
 
 
-def possible_next(report: Release) -> tuple[Finding, ...]:
+CanDo = Callable[[str, Sequence[int]], ActOffer]  # whether this person may do an act to each of these runs
+
+
+def possible_next(report: Release) -> tuple[NextStep, ...]:
     """Return the next steps; the tour's sample has no step that needs new logs."""
     if not is_sample(report):
         return report.next
@@ -53,14 +58,13 @@ def steps(
     scopes: frozenset[str],
     *,
     newer_baseline: int | None = None,
-    can_again: Callable[[int], ActOffer] = lambda _: ActOffer("again"),
+    can: CanDo = lambda act, _: ActOffer(act),
 ) -> tuple[Step, ...]:
     """Return what this person may do about it, in the order in which it helps; nothing twice.
 
     A no-ship is looked at first: the cases that broke lead. What cannot be done now comes last.
 
     newer_baseline: a run that was made the baseline since; the candidate may be judged against it.
-    can_again: whether a run can be decoded again, by its id.
     """
     may_run, may_sign = RUN in scopes, SIGN in scopes
     lines: list[Step] = []
@@ -70,8 +74,8 @@ def steps(
         lines.append(Step(f"Judge against run {newer_baseline}", _again(report, is_current=True), "the new baseline"))
     for line in () if report.settling else possible_next(report):
         gate = report.gates[report.headline_gate if line.gate is None else line.gate]
-        for step in _buttons(line.code, report, gate, may_run=may_run, may_sign=may_sign):
-            offer = ActOffer("again") if step.again is None else can_again(step.again)
+        for step in _buttons(line, report, gate, may_run=may_run, may_sign=may_sign):
+            offer = can(step.act, step.runs) if step.act else ActOffer("")
             if all(step.url != other.url for other in lines) and (offer or offer.is_shown):
                 lines.append(replace(step, refused=step.refused or offer.reason))
     if may_run and _may_be_the_stack(report):
@@ -109,13 +113,50 @@ def _broken_step(gate: Gate) -> Step:
     return Step(label, describe_outcome(gate, "broken"), is_for_all=True)
 
 
-def _buttons(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bool) -> list[Step]:
-    """Return the buttons of a step, which name the sides that its sentence names."""
-    if code == "draw_again" and may_run:
-        sides = [name for name, side, _ in gate.sides if side.draws.is_one]
-        return [_rerun(report, gate, side) for side in sides]
-    step = _step(code, report, gate, may_run=may_run, may_sign=may_sign)
+def _buttons(line: NextStep, report: Release, gate: Gate, *, may_run: bool, may_sign: bool) -> list[Step]:
+    """Return the buttons of a step, which act on the sides that its sentence names."""
+    sides = {name: (side.run_id, side.profile) for name, side, _ in gate.sides}
+    lacks = line.code == "share_seeds" and gate.baseline.draws.seed == gate.candidate.draws.seed
+    if line.code == "rerun_missing" or lacks:
+        return [_complete_step(sides[name][0]) for name in line.sides if may_run]
+    if line.code == "second_run":
+        return [_second_step(gate, name, side) for name, side, _ in gate.sides if may_run and name in line.sides]
+    if line.code in (*RERUN, "share_seeds"):
+        step = rerun_step(report.id, line, sides) if may_run else None
+    else:
+        step = _step(line.code, report, gate, may_run=may_run, may_sign=may_sign)
     return [] if step is None else [step]
+
+
+def _complete_step(run: int) -> Step:
+    return Step(f"Complete run {run}", reverse("run", args=[run]), act="complete", runs=(run,))
+
+
+def _second_step(gate: Gate, name: str, side: GateSide) -> Step:
+    if side.is_log:
+        return Step(f"Import a second log of the {name}", f"{reverse('imports')}?second_of={side.run}")
+    query = {"suite": gate.suite, "endpoint": side.endpoint, "profile": side.profile, "repeats": "1"}
+    return Step(f"Run the {name} a second time", f"{reverse('run_new')}?{urlencode(query)}")
+
+
+def rerun_step(release: str, line: NextStep, sides: Mapping[str, tuple[int, str]]) -> Step | None:
+    """Return the button of a step that runs sides of a gate again; None where that does not help.
+
+    sides: the run and the profile of each.
+    """
+    if line.block == "scorer_changed":
+        run = sides["baseline"][0]
+        return Step("Score the baseline again", f"{reverse('run', args=[run])}#scores", act="rescore", runs=(run,))
+    is_other = line.block == "batch_class"
+    profile = sides["baseline"][1] if is_other else PINNED if line.code == "pin_batch" and line.block is None else ""
+    if not line.sides or (is_other and profile == sides["candidate"][1]):
+        return None
+    whom, again = ("both sides", "in turn") if len(line.sides) > 1 else (f"the {line.sides[0]}", "again")
+    query = {"gate": line.gate or 0, "side": line.sides, **({"profile": profile} if profile else {})}
+    url = f"{reverse('release_rerun', args=[release])}?{urlencode(query, doseq=True)}"
+    cost = "with the baseline’s seed" if line.code == "share_seeds" else ""
+    named = tuple(sides[name][0] for name in line.sides)
+    return Step(f"Run {whom} {f'under {profile}' if profile else again}", url, cost, act="again", runs=named)
 
 
 def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bool) -> Step | None:
@@ -125,34 +166,14 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
         return Step("Use a larger suite", reverse("suite", args=[gate.suite]), "4 × the cases")
     if not may_run:
         return None
-    if code in ("settle", "add_repeats"):
-        return _settling_step(report.id, report.settle) if report.settle else None
+    if code in SETTLING_STEPS:
+        return settling_step(report.id, report.settle) if report.settle else None
     if code == "settle_targeted":
-        return _settling_step(report.id, report.settle_targeted) if report.settle_targeted else None
+        return settling_step(report.id, report.settle_targeted) if report.settle_targeted else None
     if code == "import_again":
         return Step("Import new logs", reverse("imports"))
-    if code == "run_in_turn":
-        return _rerun(report, gate, "candidate", "Run both sides in turn")
-    if code == "rebaseline":
-        return _rebaseline_step(report, gate)
-    if code == "share_seeds":
-        return _rerun(report, gate, "candidate", cost="with the baseline’s seed")
-    if code == "rerun_missing":
-        short = gate.baseline if gate.baseline.status == "incomplete" else gate.candidate
-        return Step(f"Complete run {short.run}", reverse("run", args=[short.run]))
     if code in ("run_uncached", "pin_backend"):
         return Step("Import the new log", reverse("imports"))
-    if code == "pin_batch" and gate.verdict == "not_comparable":
-        return _rerun(report, gate, "baseline" if gate.baseline.n_buckets > 1 else "candidate")
-    if code == "pin_batch" and not gate.candidate.profile_name.startswith("pinned"):
-        query = {"suite": gate.suite, "endpoint": gate.candidate.endpoint, "profile": "pinned"}
-        return Step("Run the candidate pinned", f"{reverse('run_new')}?{urlencode(query)}")
-    if code == "second_run" and gate.candidate.is_log:
-        return Step("Import a second log", f"{reverse('imports')}?second_of={gate.candidate.run}")
-    if code == "second_run":
-        query = {"suite": gate.suite, "endpoint": gate.candidate.endpoint, "profile": gate.candidate.profile}
-        query |= {"repeats": "1"}
-        return Step("Run it a second time", f"{reverse('run_new')}?{urlencode(query)}")
     if code == "nothing_caches":
         return Step("Say that nothing caches there", _again(report, nothing_caches="on"))
     if code == "certify":
@@ -160,20 +181,6 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
     if code == "use_paired":
         return Step("Judge under paired", _again(report, policy="paired"))
     return None
-
-
-def _rebaseline_step(report: Release, gate: Gate) -> Step | None:
-    """Return the button for what the step's sentence says; None where running a side would not help."""
-    block = find_rebaselined([line.code for line in gate.reasons])
-    if block not in NOT_BY_RERUN:
-        return _rerun(report, gate, "baseline")
-    if block == "scorer_changed":
-        return Step("Score the baseline again", f"{reverse('run', args=[gate.baseline.run])}#scores")
-    is_one_profile = gate.baseline.profile == gate.candidate.profile
-    if block == "model_changed" or report.treatment == STACK_TREATMENT or is_one_profile:
-        return None
-    query = {"suite": gate.suite, "endpoint": gate.candidate.endpoint, "profile": gate.baseline.profile}
-    return Step(f"Run the candidate under {gate.baseline.profile}", f"{reverse('run_new')}?{urlencode(query)}")
 
 
 def _certify_step(gate: Gate) -> Step:
@@ -184,7 +191,7 @@ def _certify_step(gate: Gate) -> Step:
     return Step("Probe determinism", f"{reverse('probes')}?{urlencode(query)}#new")
 
 
-def _settling_step(release_id: str, plan: SettlePlan) -> Step:
+def settling_step(release_id: str, plan: SettlePlan) -> Step:
     """Return the button to the confirmation of further repeats."""
     repeats = counted(max(each.n_more for each in plan.runs), "more repeat")
     label = f"Run {repeats}" if plan.chosen == ALL_CASES else f"Run {repeats} of the noisiest cases"
@@ -218,10 +225,3 @@ def _again(report: Release, *, is_current: bool = False, **changes: str) -> str:
     if not is_current:
         query += [("baseline", gate.baseline.run) for gate in report.gates]
     return f"{reverse('release_new')}?{urlencode([*query, *changes.items()])}"
-
-
-def _rerun(report: Release, gate: Gate, side: str, label: str = "", *, cost: str = "") -> Step:
-    query = urlencode({"gate": gate.position, "side": side})
-    url = f"{reverse('release_rerun', args=[report.id])}?{query}"
-    run = gate.baseline.run_id if side == "baseline" else gate.candidate.run_id
-    return Step(label or f"Run the {side} again", url, cost, again=run)

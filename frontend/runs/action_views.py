@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -12,7 +13,8 @@ from evalboard.core.scoring import is_external
 from evalboard.wording.numbers import counted
 from evalboard.wording.run import describe_try
 from frontend.runs.forms import RepeatsForm, RescoreForm
-from frontend.shell.forms import PlainForm, posted_from, reporting
+from frontend.shell.forms import PlainForm, posted_from, queue_once, reporting
+from runs import acts
 from runs import run as run_slice
 from runs.access import ADMIN, RUN, requires
 from runs.run import cancel_run, complete_run, delete_run, run_again, run_report
@@ -29,10 +31,10 @@ def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
 @requires(RUN)
 @posted_from("run", "run_id", at="again")
 def again(request: HttpRequest, run_id: int) -> HttpResponse:
+    order: dict[str, Any] = {"run_id": run_id, "endpoint": request.POST.get("endpoint") or None}
     with reporting(request):
-        run = run_again(run_id=run_id, endpoint=request.POST.get("endpoint") or None, user=request.user)
-        messages.success(request, f"Run {run.pk} is queued with the settings of run {run_id}.")
-        return redirect("run", run_id=run.pk)
+        then = f"it has the settings of run {run_id}"
+        return queue_once(request, lambda: (run_again(**order, user=request.user),), order, then)
     return redirect("run", run_id=run_id)
 
 
@@ -60,9 +62,8 @@ def add_repeats(request: HttpRequest, run_id: int) -> HttpResponse:
     form = RepeatsForm(request.POST)
     if not form.is_valid():
         return _refuse(request, run_id, form)
-    n = form.cleaned_data["n"]
-    act = partial(run_slice.add_repeats, run_id=run_id, n=n)
-    return _act(request, run_id, act, f"{counted(n, 'more repeat')} queued.")
+    act = partial(run_slice.add_repeats, run_id=run_id, **form.cleaned_data)
+    return _act(request, run_id, act, f"{counted(form.cleaned_data['n'], 'more repeat')} queued.")
 
 
 @requires(RUN)
@@ -71,11 +72,6 @@ def rescore(request: HttpRequest, run_id: int) -> HttpResponse:
     form = RescoreForm(request.POST)
     if not form.is_valid():
         return _refuse(request, run_id, form)
-<<<<<<< HEAD
-    scorer = form.cleaned_data["scorer"]
-    act = partial(rescore_run, run_id=run_id, scorer=scorer)
-    return _act(request, run_id, act, "The stored responses were scored again; both scores are kept.", "#scores")
-=======
     with reporting(request):
         made = rescore_run(run_id=run_id, scorer=form.cleaned_data["scorer"])
         done = (
@@ -87,7 +83,6 @@ def rescore(request: HttpRequest, run_id: int) -> HttpResponse:
     response = redirect("run", run_id=run_id)
     response["Location"] += "#scores"
     return response
->>>>>>> scorerui
 
 
 @requires(ADMIN)
@@ -95,7 +90,10 @@ def rescore(request: HttpRequest, run_id: int) -> HttpResponse:
 def delete(request: HttpRequest, run_id: int) -> HttpResponse:
     run = run_report(run_id)
     if request.method != "POST":
-        return render(request, "runs/delete.html", {"run": run})
+        if offer := acts.can_on_runs("delete", [run_id], request.user):
+            return render(request, "runs/delete.html", {"run": run})
+        messages.warning(request, offer.reason)
+        return redirect("run", run_id=run_id)
     with reporting(request):
         delete_run(run_id=run_id)
         messages.success(request, f"Run {run_id} was deleted, with its {run.progress.n_done:,} responses.")

@@ -1,11 +1,9 @@
 """Forms to start a run, and to score it again."""
 
 from typing import Any
-from uuid import uuid4
 
 from django import forms
 
-from evalboard.core.digest import digest_json
 from evalboard.core.profile import MAX_SEED
 from frontend.shell.forms import JSONText, PlainForm, parse_labels
 from frontend.templatetags.drawing import drawn_plain, shortened
@@ -73,11 +71,6 @@ class StartRunForm(PlainForm):
     def other_fields(self) -> list[Any]:
         return [field for field in self.visible_fields() if field.name not in MAIN_FIELDS]
 
-    def idempotency_key(self) -> str:
-        """Return a key that is equal only for the same form with the same content."""
-        content = {name: value for name, value in self.cleaned_data.items() if name != "key"}
-        return f"form-{self.cleaned_data['key'] or uuid4()}-{digest_json(content)}"
-
     def clean_labels(self) -> dict[str, str]:
         return parse_labels(self.cleaned_data["labels"])
 
@@ -88,6 +81,7 @@ class StartRunForm(PlainForm):
 
 class RepeatsForm(PlainForm):
     n = forms.IntegerField(min_value=1, max_value=MAX_REPEATS_ASKED, initial=5, label="Repeats to add")
+    have = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
 
 class RescoreForm(PlainForm):

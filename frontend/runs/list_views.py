@@ -3,20 +3,19 @@
 from typing import Any
 from uuid import uuid4
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.core.errors import EvalboardError
 from frontend.runs.forms import StartRunForm
-from frontend.shell.forms import blaming
+from frontend.shell.forms import blaming, queue_once
 from frontend.shell.lists import Filter, filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
 from runs.access import READ, RUN, requires
 from runs.catalogue import ENGINES, read
 from runs.models import Priority
-from runs.run import RUN_ORDERS, WAITING_FOR_ENDPOINT, RunFilter, create_run_once, estimate_run, sortable_runs
+from runs.run import RUN_ORDERS, WAITING_FOR_ENDPOINT, RunFilter, create_run, estimate_run, sortable_runs
 from runs.store import imported
 from runs.suites import suite_rows
 
@@ -69,21 +68,9 @@ def new_run(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         asked_for = form.cleaned_data
         with blaming(form, names=FORM_FIELDS):
-            run, _ = create_run_once(
-                key=form.idempotency_key(),
-                body=asked_for,
-                suite=asked_for["suite"],
-                endpoint=asked_for["endpoint"],
-                profile=asked_for["profile"],
-                repeats=asked_for["repeats"],
-                seed=asked_for["seed"],
-                model=form.model(),
-                labels=asked_for["labels"],
-                priority=asked_for["priority"] or Priority.NORMAL,
-                user=request.user,
-            )
-            messages.success(request, f"Run {run.pk} is queued; this page follows it.")
-            return redirect("run", run_id=run.pk)
+            named = {name: asked_for[name] for name in ("suite", "endpoint", "profile", "repeats", "seed", "labels")}
+            order = {**named, "model": form.model(), "priority": asked_for["priority"] or Priority.NORMAL}
+            return queue_once(request, lambda: (create_run(**order, user=request.user),), order, "this page follows it")
     form.mark_problems()
     return render(request, "runs/new.html", {"form": form, **choices}, status=422)
 

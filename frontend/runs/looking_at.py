@@ -1,44 +1,30 @@
 """What to look at in a run, worst first: warnings, and lists of cases that its numbers suggest."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 from django.urls import reverse
 
-from evalboard.contract.forced import ForcedScoring
 from evalboard.contract.run import Run
-from evalboard.wording.forced import judge_trainer
-from evalboard.wording.numbers import capital, listed, nats
-from evalboard.wording.on_policy import KINDS
+from evalboard.wording.numbers import capital, listed
 from evalboard.wording.run import without_odd_ones
 from frontend.runs.charts import BackendPart
 from frontend.runs.words import SAID, count_samples, describe_likely_flips
+from frontend.shell.findings import Item
 from frontend.templatetags.numbers import share
 
 SAID_ELSEWHERE = frozenset({"coarse_suite", "several_buckets"})  # in the result; in the banner of several buckets
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """An item. kind: "warning", "info" or "fine"; code: the warning's or ""; link: (label, address)."""
-
-    kind: str
-    claim: str
-    rest: str = ""
-    code: str = ""
-    link: tuple[str, str] | None = None
-
-
 def list_items(
-    run: Run, backends: tuple[BackendPart, ...], n_differ: int, trainer: ForcedScoring | None = None
+    run: Run, backends: tuple[BackendPart, ...], n_differ: int, added: Iterable[Item] = ()
 ) -> tuple[Item, ...]:
     """Return what needs looking at.
 
-    n_differ: cases that backends scored differently. trainer: what the trainer of rollouts gave their tokens.
+    n_differ: cases that backends scored differently. added: by wings.
     """
     warnings = [note for note in run.warnings if note.code not in SAID_ELSEWHERE]
     return (
-        *_list_trainer(trainer),
+        *added,
         *(
             Item("warning", note.text, code=note.code, link=_link(run, note.code))
             for note in warnings
@@ -60,19 +46,6 @@ def _link(run: Run, code: str) -> tuple[str, str] | None:
         "uncertified": ("Probes", f"{reverse('probes')}?endpoint={run.endpoint}&kind=determinism#new"),
         "unsteady": ("List", "?only=unstable#cases"),
     }.get(code)
-
-
-def _list_trainer(trainer: ForcedScoring | None) -> Iterator[Item]:
-    """Yield whether training is on-policy, and where it is least so."""
-    if trainer is None or trainer.figures is None:
-        return
-    kind = KINDS.get(judge_trainer(trainer) or "", "info")
-    worst = trainer.figures.worst
-    if worst is None or not worst.log_ratio:
-        yield Item(kind, trainer.reading[0], link=("The numbers", f"{trainer.url}#numbers"))
-        return
-    rest = SAID.write("furthest", distance=nats(abs(worst.log_ratio)))
-    yield Item(kind, trainer.reading[0], rest, link=("The answers furthest off", f"{trainer.url}#worst"))
 
 
 def _list_backends(run: Run, backends: tuple[BackendPart, ...], n_differ: int) -> Iterator[Item]:

@@ -11,10 +11,10 @@ from evalboard.wording.release_verdict import MARK_WORDS
 from evalboard.wording.replay import replay_command
 from evalboard.wording.run import explain_trace_reason
 from frontend.compare import pair_address
-from frontend.forced import sides
 from frontend.runs import charts, words
 from frontend.shell import addresses, tokens
 from frontend.shell.copies import list_copies, write_prompt, write_tokens
+from frontend.shell.findings import join_marks, parts_of
 from frontend.shell.lists import read_view
 from runs.access import READ, requires
 from runs.replays import list_case_replays
@@ -36,26 +36,21 @@ class RepeatLink:
 @requires(READ)
 @require_safe
 def response(request: HttpRequest, run_id: int, repeat: int, case: str) -> HttpResponse:
-    elsewhere = sides.elsewhere(run_id, repeat, case)
-    lent = next((each for each in elsewhere if each.of.words is not None), None)
-    words_lent = None if lent is None else lent.of.words
+    added = parts_of("response", run_id, repeat, case)
     at = _position(request.GET.get("at"))
-    page = response_page(run_id, repeat=repeat, case_id=case, at=at, words=words_lent)
+    page = response_page(run_id, repeat=repeat, case_id=case, at=at)
     trace = page.trace
-    selected_elsewhere = sides.token_elsewhere(elsewhere, trace.selected.position) if trace else ()
     part = request.GET.get("part")
     if part is not None:
         if part not in PARTS:
             raise Http404
-        return render(request, PARTS[part], {"trace": trace, "selected_elsewhere": selected_elsewhere})
+        return render(request, PARTS[part], {"trace": trace, "added": added})
     context = {
         "page": page,
         "response": page.response,
         "trace": trace,
-        "elsewhere": elsewhere,
-        "selected_elsewhere": selected_elsewhere,
-        "lent": None if page.has_own_words else lent,
-        "marked": frozenset(tick.position for strip in elsewhere for tick in strip.ticks),
+        "added": added,
+        "marked": join_marks(added),
         "lines": tokens.lines(trace.tokens, before=page.response.n_reasoning_tokens) if trace else (),
         "before": trace.tokens[0].position - 1 if trace else -1,
         "last_shown": trace.tokens[-1].position if trace else -1,

@@ -6,7 +6,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from evalboard.contract.forced import ForcedScoring
 from evalboard.contract.run import Run
 from evalboard.core.release import has_enough_cases
 from evalboard.wording import run as wording
@@ -16,12 +15,12 @@ from frontend.runs.charts import shard_row
 from frontend.runs.forms import RepeatsForm, RescoreForm
 from frontend.shell.charts.axes import scale_for
 from frontend.shell.charts.marks import ruler
+from frontend.shell.findings import parts_of
 from frontend.shell.live import answer_progress
 from runs import acts
 from runs.access import READ, requires
 from runs.baselines import baseline_of, baselines_with
 from runs.catalogue.read import endpoint_rows
-from runs.forced import reported_scoring
 from runs.models import RunRecord
 from runs.run import CaseLists, judged, live_report, run_page, run_rows
 
@@ -112,12 +111,13 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
     record = acts.load_subject(RunRecord, int(run.id))
     offers = acts.offers_of(record, request.user)
     noise_rows = folds.noise_rows(run.buckets)
+    added = [item for part in (parts_of("imported_run", run) if run.source else ()) for item in part.items]
     return {
         "result": charts.draw_result(run, baseline_of(run.row)),
         "backends": backends,
         "axis": charts.draw_axis(backends, run),
         "banner": looking_at.describe_banner(backends) if backends else "",
-        "items": looking_at.list_items(run, backends, lists.counts.get("differ", 0), trainer=_trainer(run)),
+        "items": looking_at.list_items(run, backends, lists.counts.get("differ", 0), added),
         "fact_lines": wording.describe_course(run),
         "folds": folds.summarise(run, backends, len(noise_rows)),
         "noise_finding": words.describe_noise(run),
@@ -132,14 +132,9 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
         "endpoints": endpoint_rows() if offers["again"] else (),
         "others": comparing.others(run.row, run_rows(suite=run.suite.slug, limit=RUNS_LOOKED_AT)),
         "repeat_pairs": comparing.repeat_pairs(run),
-        "repeats_form": RepeatsForm(),
+        "repeats_form": RepeatsForm(initial={"have": run.n_repeats}),
         "rescore_form": RescoreForm(),
     }
-
-
-def _trainer(run: Run) -> ForcedScoring | None:
-    """Return the trainer's logprobs of rollouts as a scoring, None for other runs."""
-    return reported_scoring(int(run.id)) if run.source and run.is_reported else None
 
 
 def _standing(run: Run) -> dict[str, object]:

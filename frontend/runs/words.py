@@ -94,7 +94,6 @@ SAID = Messages(
         ("cases", "asserts"): {
             "unstable": "{n:case} changed {n:its|their} score between repeats.",
             "sampled": "{n:case} {n:differs|differ} between samples, as sampling does.",
-            "furthest": "The most different token is {distance} away.",
         },
         ("cases", "unknown"): {
             "unstable_later": "Which cases are unstable is known once two repeats are complete.",

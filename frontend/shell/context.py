@@ -18,7 +18,7 @@ SECTIONS = (
     ("runs", "Runs"),
     ("compare_chosen", "Compare"),
     ("endpoints", "Endpoints"),
-    *(wing.SECTION for wing in wings.load("frontend.{}")),
+    *wings.gather("frontend.{}", "SECTIONS"),
     ("workers", "Workers"),
     ("settings", "Settings"),
 )

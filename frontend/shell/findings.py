@@ -1,6 +1,11 @@
-"""A page's main finding (a claim for the first line, a sentence after it), and a row of numbers."""
+"""Findings, rows of numbers, things to look at, and the parts that wings add to pages."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from evalboard import wings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +29,46 @@ class NumberRow:
     label: str
     value: str
     means: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A thing to look at.
+
+    kind: "warning", "info" or "fine"; code: the warning's or ""; link: (label, address).
+    """
+
+    kind: str
+    claim: str
+    rest: str = ""
+    code: str = ""
+    link: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a wing adds to a page.
+
+    templates: by their place (`{% added "head" %}`); they have the page's context and `shown`. items: to look at first.
+    marks: by side, positions of tokens to mark; "" where a page has one answer.
+    """
+
+    templates: Mapping[str, str] = field(default_factory=dict)
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    items: tuple[Item, ...] = ()
+    marks: Mapping[str, frozenset[int]] = field(default_factory=dict)
+
+
+def parts_of(page: str, *facts: Any) -> tuple[Part, ...]:
+    """Return what wings add to a page. facts: what it shows, as `evalboard.wings` lists."""
+    return tuple(part for make in _makers(page) if (part := make(*facts)) is not None)
+
+
+@cache
+def _makers(page: str) -> tuple[Callable[..., Part | None], ...]:
+    return tuple(make for name, make in wings.gather("frontend.{}.parts", "PARTS") if name == page)
+
+
+def join_marks(parts: Iterable[Part], side: str = "") -> frozenset[int]:
+    """Return the positions to mark on one side."""
+    return frozenset().union(*(part.marks.get(side, ()) for part in parts))

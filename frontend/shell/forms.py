@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
+from uuid import uuid4
 
 from django import forms
 from django.contrib import messages
@@ -12,10 +13,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from evalboard.core.digest import digest_json
 from evalboard.core.document import read_strict_json
 from evalboard.core.errors import EvalboardError, NotFound
 from evalboard.wording.messages import Messages
 from frontend.templatetags.drawing import shortened
+from runs.models import RunRecord
+from runs.run import KeyInUse, make_once
 
 # In place of Django's "Ensure this value is …", with its own field for the limit.
 LIMITS = Messages(
@@ -93,6 +97,25 @@ def posted_from(page: str, *names: str, at: str = "") -> Callable[[View], View]:
         return answered
 
     return decorate
+
+
+def queue_once(request: HttpRequest, make: Callable[[], tuple[RunRecord, ...]], what: Any, then: str) -> HttpResponse:
+    """Start runs by the key of a form, so that a form sent twice starts them once; show the last.
+
+    what: is asked for, as JSON. then: what follows. A form without a key is a request of its own.
+    """
+    key = f"form-{request.POST.get('key') or uuid4()}-{digest_json(what)}"
+    try:
+        runs, was_made_before = make_once(key, what, request.user, make)
+    except KeyInUse:
+        messages.info(request, "This form was sent twice. What it started first will appear here.")
+        return redirect("runs")
+    named = " and ".join(f"run {run.pk}" for run in runs).capitalize()
+    if was_made_before:
+        messages.info(request, f"This form was sent before and started {named.lower()}. Nothing was added.")
+    else:
+        messages.success(request, f"{named} {'is' if len(runs) == 1 else 'are'} queued; {then}.")
+    return redirect("run", run_id=runs[-1].pk)
 
 
 def parse_labels(text: str) -> dict[str, str]:

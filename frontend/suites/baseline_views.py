@@ -1,18 +1,20 @@
 """Setting a suite's baseline, and running an expired one again."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from evalboard.core.errors import EvalboardError, NotFound
-from frontend.shell.forms import blaming, posted_from
+from evalboard.core.errors import NotFound
+from frontend.shell.forms import blaming, posted_from, queue_once, reporting
 from frontend.suites.baselines import list_eligible
 from frontend.suites.forms import BaselineForm
 from frontend.suites.views import suite_page
 from runs import baselines
 from runs.access import RUN, SIGN, requires
 from runs.baselines import baseline_rows
-from runs.run import run_again as start_again
+from runs.run import run_again
 from runs.suites import BASELINES_READ, reference_suite, suite_report, suite_standing
 
 REFERENCE = "reference"  # what to run again; anything else is the whole suite
@@ -36,20 +38,18 @@ def set_baseline(request: HttpRequest, slug: str) -> HttpResponse:
 
 @requires(RUN)
 @posted_from("suite", "slug")
-def run_again(request: HttpRequest, slug: str, baseline_id: int) -> HttpResponse:
+def again(request: HttpRequest, slug: str, baseline_id: int) -> HttpResponse:
     """Ask for the baseline's run once more, on the whole suite or on its reference set."""
     known = baseline_rows(slug, limit=BASELINES_READ)
     baseline = next((row for row in known if int(row.id) == baseline_id), None)
     if baseline is None:
         raise NotFound(f"Suite {slug} has no baseline {baseline_id}.")
-    try:
-        suite = reference_suite(slug=slug).suite.slug if request.POST.get("what") == REFERENCE else slug
-        run = start_again(run_id=baseline.run_id, suite=None if suite == slug else suite, user=request.user)
-    except EvalboardError as problem:
-        messages.error(request, problem.detail)
-        return _to_baselines(slug)
-    messages.success(request, f"Run {run.pk} is queued; once it has finished it may be set as the baseline.")
-    return redirect("run", run_id=run.pk)
+    with reporting(request):
+        suite = reference_suite(slug=slug).suite.slug if request.POST.get("what") == REFERENCE else None
+        order: dict[str, Any] = {"run_id": baseline.run_id, "suite": suite}
+        then = "once it has finished it may be set as the baseline"
+        return queue_once(request, lambda: (run_again(**order, user=request.user),), order, then)
+    return _to_baselines(slug)
 
 
 def _to_baselines(slug: str) -> HttpResponse:

@@ -16,6 +16,7 @@ from frontend.shell.lists import read_view
 from frontend.suites import baselines, history, words, worth
 from frontend.suites.baselines import BaselinePeriod
 from frontend.suites.forms import BaselineForm
+from runs import acts
 from runs.access import READ, requires
 from runs.catalogue import ENGINES
 from runs.catalogue.read import decoding_profiles, endpoint_rows
@@ -106,7 +107,10 @@ def suite_page(request: HttpRequest, slug: str, *, form: BaselineForm | None = N
         "rotations": baselines.rotations(report.buckets, standing),
         "scale": scale,
         "buckets": _bucket_rows(shown, standing, zones, scale),
-        "baselines": baselines.group_baselines(standing, eligible),
+        "baselines": (lines := baselines.group_baselines(standing, eligible)),
+        "again": acts.find_open(
+            "again", [line.current.run_id for line in lines if line.current.is_expired], request.user
+        ),
         "form": form or BaselineForm(runs=eligible, initial={"run": request.GET.get("run", "")}),
         "is_setting": "run" in request.GET,
         "at_once": _at_once(request, report),

@@ -38,7 +38,7 @@ SAID = Messages(
         },
         ("scorers", "unknown"): {
             "absent": "No worker has the scorer {name} ({digest}), so runs of this suite wait for their scores. "
-            "Install it on a worker, and restart that worker.",
+            "Install it on a worker; it looks again every 15 seconds.",
         },
         ("score", "unknown"): {"no_score": "No run of this suite has a score yet."},
         ("score", "asserts"): {

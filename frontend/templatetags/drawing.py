@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 from typing import Any
+from uuid import uuid4
 
 from django import template
 from django.apps import apps
@@ -41,6 +42,12 @@ def drawn(value: Any) -> SafeString:
     text = str(value)
     safe = HIDDEN.sub(lambda hit: f'<span class="mark">⟨U+{ord(hit.group()):04X}⟩</span>', escape(text))
     return mark_safe(f"<bdi>{safe}</bdi>")  # noqa: S308 (escaped above)
+
+
+@register.simple_tag
+def form_key() -> SafeString:
+    """Draw the key by which a form that is sent twice is one request."""
+    return format_html('<input type="hidden" name="key" value="{}">', uuid4())
 
 
 @register.filter

@@ -93,6 +93,11 @@ def one_of(words: Iterable[str], text: str = "") -> Json:
     return {"type": "string", "enum": list(words), **({"description": text} if text else {})}
 
 
+def keyed(header: str) -> dict[str, Any]:
+    """Return the header by which the same request is known."""
+    return {header: text("the same request sent again makes no second run or pair", pattern="^[!-~]{1,255}$")}
+
+
 def text(about: str, pattern: str = "") -> Json:
     return {**TEXT, "description": about, **({"pattern": pattern} if pattern else {})}
 

@@ -13,11 +13,12 @@ from runs.catalogue.endpoints import (
 from runs.catalogue.model_names import OneNames, is_all_that_is_known
 from runs.catalogue.policies import create_policy, newest_policy, store_default_policies
 from runs.catalogue.read import finds_call_names, policy_rows, read_newest_check
-from runs.catalogue.rotations import newer_stack, newer_stacks, note_rotation
+from runs.catalogue.rotations import CurrentStack, newer_stack, newer_stacks, note_rotation
 
 __all__ = [
     "ENGINES",
     "SLUG",
+    "CurrentStack",
     "OneNames",
     "create_endpoint",
     "create_policy",

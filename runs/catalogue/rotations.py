@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 
 from evalboard.core.profile import NAMELESS, find_moved_fields, is_serving_known
 from evalboard.wording.manifest import render_moved
@@ -99,21 +99,24 @@ def newer_stack(run: RunRecord) -> CurrentStack | None:
 
 
 def newer_stacks(runs: Iterable[RunRecord]) -> dict[int, CurrentStack]:
-    """Return what `newer_stack` does, by run, for runs that have one; each place is looked up once."""
-    serving: dict[Place, CurrentStack | None] = {}
-    newer: dict[int, CurrentStack] = {}
-    for run in runs:
-        if run.source_id is not None:
-            continue
-        place = place_of(run)
-        if place not in serving:
-            serving[place] = _serving(place)
-        now = serving[place]
-        if now is None or run.bucket is None or not is_serving_known(run.bucket.fingerprint.manifest):
-            continue
-        if now.fingerprint_id != run.bucket.fingerprint_id:
-            newer[run.pk] = now
-    return newer
+    """Return what `newer_stack` does, by run, for runs that have one; in two statements for all."""
+    known = [run for run in runs if run.source_id is None and run.bucket is not None]
+    own = {run.pk: run.bucket.fingerprint for run in known if run.bucket is not None}
+    own = {pk: fingerprint for pk, fingerprint in own.items() if is_serving_known(fingerprint.manifest)}
+    here = {"endpoint": OuterRef("endpoint")}
+    is_under = Q(endpoint__engine=EndpointRecord.Engine.OPENAI) | Q(profile__slug=OuterRef("profile__slug"))
+    turned = Rotation.objects.filter(**here, profile_slug__in=["", OuterRef("profile__slug")]).order_by("-id")
+    ran = RunRecord.objects.filter(is_under, known_serving("bucket__fingerprint"), **here, bucket__isnull=False)
+    last = ran.order_by(F("started_at").desc(nulls_last=True), "-id").values("bucket__fingerprint")
+    serving = RunRecord.objects.filter(pk__in=own).annotate(
+        turned=Subquery(turned.values("pk")[:1]), after=Subquery(turned.values("after")[:1]), last=Subquery(last[:1])
+    )
+    now = {
+        pk: (after or last, turned) for pk, after, last, turned in serving.values_list("pk", "after", "last", "turned")
+    }
+    newer = {pk: each for pk, each in now.items() if each[0] not in (None, own[pk].pk)}
+    rotations = Rotation.objects.in_bulk({turned for _, turned in newer.values() if turned}) if newer else {}
+    return {pk: CurrentStack(fingerprint, rotations.get(turned)) for pk, (fingerprint, turned) in newer.items()}
 
 
 def known_serving(fingerprint: str) -> Q:

@@ -1,5 +1,6 @@
 """Read two responses to one case for the trace diff: the divergence, its cause, and the evidence."""
 
+import math
 from dataclasses import fields
 from typing import Any
 
@@ -33,10 +34,10 @@ from runs.compare.inputs import MODEL_TERMS, name_backends
 from runs.compare.read import pair_path
 from runs.compare.read_leak import find_leak
 from runs.compare.read_pair_records import Half, load_halves
-from runs.forced import forced_choice, has_forced
 from runs.models import BucketRecord, DivergenceRecord, RunRecord
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
 from runs.pairs.pair_facts import read_names
+from runs.pairs.scored_answers import find_scored, has_forced, read_scored
 from runs.run import response_content
 
 
@@ -100,11 +101,25 @@ def _find_at_flip(one: Half, other: Half, parted: Divergence) -> tuple[contract.
     if parted.flip_position is None or parted.is_approximate:
         return ()
     named = (("baseline", other, one), ("candidate", one, other))
-    choices = (
-        forced_choice(stack, of.run.pk, of.repeat, of.case.case_id, other_id=scorer.run.pk, at=parted.flip_position)
-        for stack, of, scorer in named
-    )
+    choices = (_find_choice(stack, of, scorer, at=parted.flip_position) for stack, of, scorer in named)
     return tuple(choice for choice in choices if choice is not None)
+
+
+def _find_choice(stack: str, of: Half, scorer: Half, *, at: int) -> contract.ForcedFlip | None:
+    """Return what the scorer's stack gives at a position of the other side's response, if scored.
+
+    stack: the side of the scorer.
+    """
+    answer = find_scored(of.run, of.repeat, of.case.case_id, other=scorer.run)
+    if answer is None:
+        return None
+    trace, words = read_scored(answer)
+    listed = sorted(trace.alternatives(at), key=lambda each: -each.logprob) if at < len(trace) else []
+    if len(listed) < 2 or not math.isfinite(listed[0].logprob - listed[1].logprob):
+        return None
+    first, second = draw([each.token_id for each in listed[:2]], words)
+    margin = listed[0].logprob - listed[1].logprob
+    return contract.ForcedFlip(stack=stack, scoring=str(answer.scoring_id), first=first, second=second, margin=margin)
 
 
 def _replay(one: Half, other: Half) -> str:

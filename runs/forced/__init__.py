@@ -4,8 +4,8 @@ from runs.forced.answers import AnswerToForce, GivenTokens, give_tokens, next_an
 from runs.forced.marks import ForcedMark
 from runs.forced.read import ForcedWork, forced_work, reported_scoring
 from runs.forced.read_answer import AnswerElsewhere, answers_elsewhere
-from runs.forced.read_pair import ForcedStrip, forced_choice, forced_sides, forced_strip, has_forced
-from runs.forced.reported import ReportedAnswer, store_reported
+from runs.forced.read_pair import ForcedStrip, forced_sides, forced_strip
+from runs.forced.reported import store_trainer
 from runs.forced.scorings import (
     FORCED,
     ForcedOutcome,
@@ -15,12 +15,19 @@ from runs.forced.scorings import (
     finish_forced,
     record_forced,
 )
-from runs.forced.verification import MAX_ANSWERS as MAX_VERIFIED
 from runs.forced.verification import verify_scoring
+from runs.forced.verifying import COURSE
+from runs.models import ProbeRecord
+
+REQUESTS = (FORCED,)
+AFTER_IMPORT = (store_trainer,)
+PROBE_KINDS = ((ProbeRecord.Kind.VERIFY, COURSE),)
 
 __all__ = [
+    "AFTER_IMPORT",
     "FORCED",
-    "MAX_VERIFIED",
+    "PROBE_KINDS",
+    "REQUESTS",
     "AnswerElsewhere",
     "AnswerToForce",
     "ForcedMark",
@@ -28,21 +35,17 @@ __all__ = [
     "ForcedStrip",
     "ForcedWork",
     "GivenTokens",
-    "ReportedAnswer",
     "answers_elsewhere",
     "claim_forced",
     "create_forced",
     "create_forced_pair",
     "finish_forced",
-    "forced_choice",
     "forced_sides",
     "forced_strip",
     "forced_work",
     "give_tokens",
-    "has_forced",
     "next_answers",
     "record_forced",
     "reported_scoring",
-    "store_reported",
     "verify_scoring",
 ]

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+from django.urls import path
 from rest_framework import serializers
 from rest_framework.decorators import renderer_classes
 from rest_framework.request import Request
@@ -148,3 +149,14 @@ def verification(request: Request, forced_id: int) -> Response:
         missing = {name: "Must be given." for name in ("control", "numerics") if name not in sent}
         raise InvalidInput("The query is not valid.", fields=missing)
     return wire.answer(verify_scoring(forced_id, control=control, numerics=[numerics, *more], planted=planted), request)
+
+
+urlpatterns = [
+    path("runs/<int:run_id>/forced/", forced_list, name="run_forced"),
+    path("runs/<int:run_id>/forced/cost/", cost, name="forced_cost"),
+    path("forced/<int:forced_id>/", forced_detail, name="forced"),
+    path("forced/<int:forced_id>/verification/", verification, name="forced_verification"),
+    path("forced/<int:forced_id>/responses/", answer_list, name="forced_answers"),
+    path("forced/<int:forced_id>/responses/<int:repeat>/<text_path:case>/trace/", trace, name="forced_trace"),
+    path("compare/forced/", pair, name="forced_pair"),
+]

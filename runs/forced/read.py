@@ -17,11 +17,11 @@ from evalboard.core.profile import list_reshaping
 from evalboard.core.trace import TokenTrace, Vocabulary, unpack_selection
 from evalboard.wording.forced import explain_forced
 from runs.forced.figures import read_figures
-from runs.forced.scored_answers import answers_of_response, read_scored, responses_at
 from runs.forced.scorings import choose_answers
 from runs.models import BucketRecord, Case, ForcedAnswerRecord, ForcedScoringRecord, RunRecord
 from runs.pairs import draws_of
 from runs.pairs.pair_facts import setting_facts
+from runs.pairs.scored_answers import answers_of_response, read_scored, responses_at
 from runs.store import imported, newest_page, require_first, require_row
 from runs.work import Serving, serving_of
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalboard.core.forced import CLIP_RANGE, ForcedPositions, measure_positions
-from evalboard.core.trace import TokenTrace, Vocabulary, join_traces, read_trace
+from evalboard.core.trace import TokenTrace, join_traces, read_trace
 from runs.forced.marks import ForcedMark, list_marks
-from runs.forced.scored_answers import answers_of_response, in_same_tokens, read_scored, responses_at
 from runs.models import ForcedAnswerRecord
+from runs.pairs.scored_answers import answers_of_response, in_same_tokens, read_scored, responses_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class AnswerElsewhere:
     """One response's scoring. endpoint: the scoring one; None if its trainer gave the logprobs.
 
     marks: the tokens that would not have been chosen; of a trainer, those whose ratio lies beyond the clip range, or
-    else the one that is furthest off. words: of the tokenizer that its tokens were scored by; None of a trainer.
+    else the one that is furthest off.
     """
 
     scoring: str
@@ -25,16 +25,6 @@ class AnswerElsewhere:
     marks: tuple[ForcedMark, ...]
     positions: ForcedPositions
     trace: TokenTrace
-    words: Vocabulary | None
-
-    @property
-    def prompt(self) -> str:
-        """The prompt in words, "" where it or they are not known."""
-        if self.words is None or self.trace.prompt_token_ids is None:
-            return ""
-        return b"".join(each or b"" for each in self.words.many_bytes(self.trace.prompt_token_ids)).decode(
-            errors="replace"
-        )
 
     def log_ratio(self, at: int) -> float | None:
         """Return log r at a position, in nats; None where either side gave no logprob."""
@@ -70,7 +60,6 @@ def _elsewhere(own: TokenTrace, answer: ForcedAnswerRecord) -> AnswerElsewhere:
         marks=_beyond_clip(positions) if answer.scoring.is_reported else list_marks(forced, words),
         positions=positions,
         trace=forced,
-        words=words,
     )
 
 

@@ -1,19 +1,16 @@
 """Two runs on both their stacks: scorings of their answers there, and what it takes to ask for them."""
 
 import functools
-import math
 from dataclasses import dataclass
 from datetime import datetime
 
-from evalboard.compared.tokens import draw
 from evalboard.contract import forced as contract
-from evalboard.contract.pair import ForcedFlip
 from runs.forced.answers import answers_of, cost_of
 from runs.forced.marks import ForcedMark, list_marks
 from runs.forced.read import forced_row
-from runs.forced.scored_answers import answers_of_response, in_same_tokens, read_scored, responses_at
 from runs.forced.scorings import can_score, newest_on, readings_of, stack_of
-from runs.models import ForcedAnswerRecord, ForcedScoringRecord, RepeatRecord, RunRecord
+from runs.models import RepeatRecord, RunRecord
+from runs.pairs.scored_answers import find_scored, has_forced, read_scored
 
 COUNTED_UP_TO = 20_000  # responses of a side whose tokens are counted within a page request
 
@@ -65,55 +62,12 @@ def _name(run: RunRecord, other: RunRecord, baseline: RunRecord) -> str:
 
 def forced_strip(run_id: int, repeat: int, case_id: str, *, other_id: int) -> ForcedStrip | None:
     """Return a response scored on another run's stack, by its newest scoring; None without one."""
-    answer = _newest_answer(run_id, repeat, case_id, other_id)
+    run, other = RunRecord.objects.get(pk=run_id), RunRecord.objects.get(pk=other_id)
+    answer = find_scored(run, repeat, case_id, other=other)
     if answer is None:
         return None
     trace, words = read_scored(answer)
     return ForcedStrip(str(answer.scoring_id), str(run_id), str(other_id), len(trace), list_marks(trace, words))
-
-
-def forced_choice(stack: str, run_id: int, repeat: int, case_id: str, *, other_id: int, at: int) -> ForcedFlip | None:
-    """Return what another run's stack would have chosen at a position of a response; None if not scored.
-
-    stack: the side whose it is.
-    """
-    answer = _newest_answer(run_id, repeat, case_id, other_id)
-    if answer is None:
-        return None
-    trace, words = read_scored(answer)
-    listed = sorted(trace.alternatives(at), key=lambda each: -each.logprob) if at < len(trace) else []
-    if len(listed) < 2:
-        return None
-    first, second = listed[:2]
-    if not math.isfinite(first.logprob - second.logprob):
-        return None
-    drawn = draw([first.token_id, second.token_id], words)
-    return ForcedFlip(
-        stack=stack,
-        scoring=str(answer.scoring_id),
-        first=drawn[0],
-        second=drawn[1],
-        margin=first.logprob - second.logprob,
-    )
-
-
-def _newest_answer(run_id: int, repeat: int, case_id: str, other_id: int) -> ForcedAnswerRecord | None:
-    run, other = _run(run_id), _run(other_id)
-    if other.bucket_id is None or run.bucket_id == other.bucket_id:
-        return None
-    response = responses_at(run_id, repeat=repeat, case_id=case_id).first()
-    if response is None or response.trace_block_id is None:
-        return None
-    return in_same_tokens(answers_of_response(run_id, response)).filter(scoring__bucket=other.bucket_id).first()
-
-
-def has_forced(*run_ids: int) -> bool:
-    """Tell whether anything was scored of these runs: most have nothing, and their pages look no further."""
-    return ForcedScoringRecord.objects.filter(run__in=run_ids).exists()
-
-
-def _run(run_id: int) -> RunRecord:
-    return RunRecord.objects.select_related("suite_version", "endpoint", "profile").get(pk=run_id)
 
 
 def _cost(runs: list[RunRecord]) -> contract.ForcedCost | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from evalboard import wings
 from evalboard.contract.manifest import MovedField
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import is_one_draw
@@ -22,12 +23,11 @@ from evalboard.logged.words import trace_by_ids
 from evalboard.wording import run as wording
 from evalboard.wording.manifest import render_moved
 from evalboard.wording.numbers import counted
-from runs.forced import ReportedAnswer, store_reported
 from runs.imports import identity, import_reading, responses
 from runs.imports.buckets import LoggedServing, endpoint_of, profile_of
 from runs.imports.import_suites import SHELF
 from runs.imports.requests import complete_run, is_of_requests
-from runs.imports.responses import Responses, Traces
+from runs.imports.responses import Responses
 from runs.models import CaseColumns, Event, ImportRecord, RepeatRecord, RunRecord, Shard
 from runs.run import MAX_LABELS, label_problems
 from runs.served import Words, model_of
@@ -216,7 +216,8 @@ def store_log(*, logged: LoggedRun, source: ImportRecord, suite: str | None, use
     for repeat in repeats:
         _end_repeat(run, repeat, logged, answers, links.get(repeat.pk, set()), times)
     _end_run(run, repeats, logged)
-    store_trainer(run, repeats, answers, decoded, user=user)
+    for follow in wings.gather("runs.{}", "AFTER_IMPORT"):
+        follow(run, repeats, answers, decoded, user=user)
     _tell(run, source, logged, placed, times)
     if run.is_terminal:
         news.tell_of_end(run.pk)
@@ -308,24 +309,3 @@ def _unclean(logged: LoggedRun) -> Iterator[tuple[str, str]]:
     marked = Counter(mark for each in there for mark in each.flags)
     if marked:
         yield imported.UNCLEAN, wording.unclean_responses(marked, len(there))
-
-
-def store_trainer(
-    run: RunRecord, repeats: Sequence[RepeatRecord], answers: Responses, decoded: Traces, *, user: Any
-) -> None:
-    """Store the trainer's logprobs of a log, if any, in the transaction that stores its run."""
-    by_index = {repeat.index: repeat for repeat in repeats}
-    reported = [
-        ReportedAnswer(
-            case_index=key[1],
-            repeat=by_index[key[0]],
-            trace=decoded[key],
-            sampler=each.positions.logprobs,
-            trainer=each.trainer.logprobs,
-            is_sampled=each.trainer.is_sampled,
-        )
-        for key, each in sorted(answers.items())
-        if each.trainer is not None and each.positions and key in decoded
-    ]
-    if reported:
-        store_reported(run=run, answers=reported, user=user)

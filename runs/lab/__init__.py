@@ -17,17 +17,19 @@ from runs.lab.read import (
     sortable_experiments,
 )
 
+SWEPT = ((open_work, advance),)
+AFTER_RUN = (advance_after,)
+
 __all__ = [
+    "AFTER_RUN",
     "DEFAULT_CASES",
     "DEFAULT_RUNS",
     "EXPERIMENT_ORDERS",
-    "advance",
-    "advance_after",
+    "SWEPT",
     "cancel_experiment",
     "delete_experiment",
     "experiment_detail",
     "experiment_state",
-    "open_work",
     "plan_bisect",
     "plan_experiment",
     "resume_experiment",

@@ -1411,6 +1411,7 @@ class Migration(migrations.Migration):
                 ('subject', models.BigIntegerField()),
                 ('name', models.CharField(help_text='of a case: its suite, a slash and its id', max_length=300)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('states', models.JSONField(db_default={}, default=dict, help_text='of a case, by endpoint: [passed, run, repeats] that its person knows of')),
                 ('person', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='follows', to=settings.AUTH_USER_MODEL)),
             ],
             options={

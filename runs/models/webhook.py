@@ -38,6 +38,9 @@ class FollowRecord(models.Model):
     subject = models.BigIntegerField()
     name = models.CharField(max_length=300, help_text="of a case: its suite, a slash and its id")
     created_at = models.DateTimeField(auto_now_add=True)
+    states = models.JSONField(
+        default=dict, db_default={}, help_text="of a case, by endpoint: [passed, run, repeats] that its person knows of"
+    )
 
     class Meta:
         db_table = "runs_follow"

@@ -5,7 +5,9 @@ from runs.probes import probes, read
 from runs.probes.hops import hops_of
 from runs.probes.probes import (
     PROBES,
+    ProbeCourse,
     claim_probe,
+    course_of,
     create_probe,
     fail_probe,
     finish_probe,
@@ -23,23 +25,22 @@ from runs.probes.read import (
     probes_to_mind,
 )
 from runs.probes.read_batches import comparable_batches, compare_batches
-from runs.probes.verifying import go_on_verifying, makes_no_calls
 
 __all__ = [
     "PROBES",
     "CanaryLine",
+    "ProbeCourse",
     "ProbeWork",
     "canaries",
     "claim_probe",
     "comparable_batches",
     "compare_batches",
+    "course_of",
     "create_probe",
     "fail_probe",
     "finish_probe",
-    "go_on_verifying",
     "hops_of",
     "let_probe_rest",
-    "makes_no_calls",
     "newest_probes",
     "probe_tokens",
     "probe_work",

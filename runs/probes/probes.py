@@ -5,7 +5,8 @@ A probe is claimed after replays and before any shard, and takes minutes at most
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Now
 
+from evalboard import wings
 from evalboard.contract.base import write_instant
 from evalboard.contract.probe_kinds import OF_EACH_WORKER
 from evalboard.core.errors import InvalidInput
@@ -47,7 +49,6 @@ from runs.models import (
     WorkerRecord,
 )
 from runs.pairs.pair_facts import find_names, read_stacks
-from runs.probes.known_answers import begin_verification, name_known_answers
 from runs.probes.nodes import describe_nodes, name_incidents
 from runs.probes.read import asked_cases, probe_tokens
 from runs.run import named_endpoint, named_suite_version, newest_profile
@@ -73,6 +74,19 @@ INCIDENTS = ("differs", "stacks_differ")  # states of an audit that webhooks are
 REMOTE_ROUTING_CALLS = 60  # if there is something between the worker and the backend
 
 
+@dataclass(frozen=True, slots=True)
+class ProbeCourse:
+    """How a kind of probe goes that makes no calls of its own; a wing registers it.
+
+    complete: returns all parameters, of those that an endpoint is given; raises NotFound and InvalidInput. begin:
+    requests what the probe needs, in the transaction that stores it. go_on: called as often as a worker claims it.
+    """
+
+    complete: Callable[[EndpointRecord, Mapping[str, Any]], dict[str, Any]]
+    begin: Callable[[ProbeRecord], None]
+    go_on: Callable[..., None]
+
+
 def create_probe(
     *, endpoint: str, kind: str, profile: str | None = None, parameters: Mapping[str, Any], user: Any = None
 ) -> ProbeRecord:
@@ -87,8 +101,9 @@ def create_probe(
     target = named_endpoint(endpoint)
     complete = complete_parameters(kind, parameters)
     decoding = newest_profile(profile or DEFAULT_PROFILES.get(ProbeRecord.Kind(kind), DEFAULT_PROFILE))
-    if kind == ProbeRecord.Kind.VERIFY:
-        complete = name_known_answers(target, complete)
+    course = _find_course(kind)
+    if course is not None:
+        complete = course.complete(target, complete)
     elif "suite" in complete:
         version = named_suite_version(complete["suite"], None)
         complete["suite_version"] = version.number
@@ -103,13 +118,29 @@ def create_probe(
     shared: dict[str, Any] = {"profile": decoding, "kind": kind, "parameters": complete, "created_by": user}
     with transaction.atomic():
         probe = _store(target, shared)
-        if kind == ProbeRecord.Kind.VERIFY:
-            begin_verification(probe)
+        if course is not None:
+            course.begin(probe)
             return probe  # the reference says more than a bypass would
         around = target.bypass
         if around is not None and not _problems(around, decoding, kind, complete):
             _store(around, {**shared, "bypass_of": probe})
     return probe
+
+
+def course_of(probe_id: int) -> ProbeCourse | None:
+    """Return the course of a probe that makes no calls of its own, None of all others."""
+    return _find_course(ProbeRecord.objects.values_list("kind", flat=True).get(pk=probe_id))
+
+
+def _find_course(kind: str) -> ProbeCourse | None:
+    """Raises InvalidInput where the wing of the kind is not there."""
+    if kind != ProbeRecord.Kind.VERIFY:
+        return None
+    courses: dict[str, ProbeCourse] = dict(wings.gather("runs.{}", "PROBE_KINDS"))
+    if kind not in courses:
+        words = "It needs forced scoring, which this installation does not have."
+        raise InvalidInput("The probe is not valid.", fields={"kind": words})
+    return courses[kind]
 
 
 def _store(target: EndpointRecord, shared: Mapping[str, Any]) -> ProbeRecord:

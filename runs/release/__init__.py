@@ -13,8 +13,16 @@ from runs.release.read_list import (
     with_outcome,
 )
 from runs.release.read_waiting import Broken, WaitingRelease, waiting_releases
-from runs.release.releases import create_release
-from runs.release.settling import NO_PLANS, SETTLE_ACTS, SettlePlans, refuse_settling, settle_plans, settle_release
+from runs.release.releases import create_release, rerun_sides
+from runs.release.settling import (
+    NO_PLANS,
+    SETTLE_ACTS,
+    SETTLING_STEPS,
+    SettlePlans,
+    refuse_settling,
+    settle_plans,
+    settle_release,
+)
 from runs.release.sign_offs import sign_release
 from runs.release.verdict_check import verdict_change
 from runs.release.verdicts import Decided, compare_gate, decide, decide_release
@@ -23,6 +31,7 @@ __all__ = [
     "NO_PLANS",
     "RELEASE_ORDERS",
     "SETTLE_ACTS",
+    "SETTLING_STEPS",
     "Broken",
     "Decided",
     "ReleaseFilter",
@@ -37,6 +46,7 @@ __all__ = [
     "refuse_settling",
     "release_report",
     "release_stage",
+    "rerun_sides",
     "rows_of",
     "settle_plans",
     "settle_release",

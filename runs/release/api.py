@@ -1,5 +1,6 @@
 """REST of releases: judge a candidate, add repeats to decide, and sign."""
 
+from functools import partial
 from typing import Any
 
 from rest_framework import serializers
@@ -7,22 +8,26 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from evalboard.contract.release import ALL_CASES, CASES, OUTCOMES, Release, ReleaseRow, Settle, SignOff
+from evalboard.contract.run import Rerun
 from evalboard.contract.treatments import BY_INPUT, MODEL_TREATMENT, PAIRINGS, TREATMENTS
 from runs.access import READ, RUN, SIGN, credential
 from runs.api import query, wire
-from runs.api.describe import describe, one_of, text
+from runs.api.describe import describe, keyed, one_of, text
 from runs.api.resource import Resource, resource, serve
 from runs.api.serializers import Flag, Id, IdOrCurrent, Instant, Object, Strict, Text, Whole, read_body
 from runs.models import Verdict
 from runs.release.read import release_report
 from runs.release.read_list import RELEASE_ORDERS, ReleaseFilter, sortable_releases
-from runs.release.releases import create_release
+from runs.release.releases import create_release, rerun_sides
 from runs.release.settling import settle_plans, settle_release
 from runs.release.sign_offs import sign_release
 from runs.release.verdicts import decide_release
+from runs.run import run_report
+from runs.run.idempotency import HEADER, make_once
 from runs.store import RecordList
 
 MAX_GATES = 50
+SIDES = ("baseline", "candidate")
 FILTERS = {"suite": text("its slug"), "verdict": one_of(Verdict.Word.values), "outcome": one_of(OUTCOMES)}
 
 
@@ -75,6 +80,20 @@ class SettleIn(Strict):
     n_responses = Whole(min_value=1)
 
 
+class SideIn(Strict):
+    endpoint = Text(required=False)
+
+
+class RerunIn(Strict):
+    """The sides to run again, each with another endpoint or its own; gate: by default the headline's."""
+
+    baseline = SideIn(required=False)
+    candidate = SideIn(required=False)
+    gate = Whole(required=False, min_value=0)
+    profile = Text(required=False)
+    is_reference = Flag(required=False)
+
+
 def _list(**sent: str) -> RecordList[ReleaseRow]:
     """List releases with their last verdict; reading one release judges it again if needed."""
     return sortable_releases(ReleaseFilter(**sent))
@@ -107,6 +126,27 @@ def sign(request: Request, release_id: int) -> Response:
     row, was_there = sign_release(release_id=release_id, **body, user=request.user, made_with=credential(request))
     [line] = [each for each in release_report(release_id).signoffs if each.id == str(row.pk)]
     return wire.answer(line, request, status=201, headers=wire.replayed(was_there))
+
+
+@resource(POST=RUN)
+@describe(
+    "POST",
+    "Run sides of a release again",
+    name="rerun",
+    body=RerunIn,
+    takes_headers=keyed(HEADER),
+    status=201,
+    answer=Rerun,
+    refuses=[404, 409, 422],
+)
+def rerun(request: Request, release_id: int) -> Response:
+    order = read_body(RerunIn, request)
+    sides: dict[str, str | None] = {side: order.pop(side).get("endpoint") for side in SIDES if side in order}
+    make = partial(rerun_sides, release_id=release_id, sides=sides, **order, user=request.user)
+    runs, was_made_before = make_once(request.headers.get(HEADER), request.data, request.user, make)
+    again = dict(zip(sides, runs, strict=True))
+    shown = {side: run_report(again[side].pk) if side in again else None for side in SIDES}
+    return wire.answer(Rerun(**shown), request, status=201, headers=wire.replayed(was_made_before))
 
 
 @resource(GET=READ, POST=RUN)

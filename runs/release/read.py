@@ -79,7 +79,7 @@ def release_report(
         reasons=_findings(document.get("reasons", ())),
         summary=document.get("summary") or "",
         summary_bold=(bold := document.get("summary_bold")) and (bold[0], bold[1]),
-        next=_findings(document.get("next", ())),
+        next=tuple(contract.NextStep.from_stored({"sides": (), **line}) for line in document.get("next", ())),
         headline_gate=headline,
         gates=gates,
         policy=_policy(policy),

@@ -1,18 +1,21 @@
 """Read the releases that wait for a decision, worst first, with reason and next step."""
 
 import json
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import connection
 from django.db.models import Func, JSONField
 from django.db.models.expressions import RawSQL
 
-from evalboard.contract.release import ReleaseRow
+from evalboard.contract.release import NextStep, ReleaseRow, SettlePlan
 from evalboard.core.scoring import failure_kind
-from runs.models import ReleaseRecord
+from runs.models import GateRecord, ReleaseRecord, RunRecord
 from runs.release.read_list import rows_of
+from runs.release.settling import NO_PLANS, SETTLING_STEPS, SettlePlans, make_plans
+from runs.release.verdict_inputs import read_release_gates
 
 WORST_FIRST = ("no_ship", "inconclusive", "not_comparable", "ship", None)
 HEADLINE = "$.gates[$.headline_gate]"
@@ -28,7 +31,10 @@ FACTS = {
     "look": f"{HEADLINE}.look",
     "n_more": f"{HEADLINE}.repeats_needed",
     "chance": f"{HEADLINE}.settling_chance",
-    "step": "$.next[0].code",
+    "step": "$.next[0]",
+    "needed": "$.gates[*].repeats_needed",
+    "ks": "$.gates[*].k_baseline",
+    "ks_too": "$.gates[*].k_candidate",
     "buckets": '$.warnings[*] ? (@.code == "several_buckets").facts.buckets',
 }
 # Of releases whose headline gate has broken cases: the tag that most of them have and not all cases of the suite, and
@@ -79,9 +85,10 @@ class Broken:
 class WaitingRelease:
     """A release without a valid sign-off. earlier: those it replaces, newest first.
 
-    gates: the verdicts of those that decide. reason, step: codes of the headline gate's first reason and first step, ""
-    without one. n_more: repeats per side that would decide it, with that chance. buckets: [share, name, batch class,
-    points or None] of each that served a side of several.
+    gates: the verdicts of those that decide. reason: code of the headline gate's first reason, "" without one. step:
+    its first one. runs: of the gate that the step is of, by side. plan: of the repeats that would settle it. n_more:
+    repeats per side that would decide it, with that chance. buckets: [share, name, batch class, points or None] of each
+    that served a side of several.
     """
 
     row: ReleaseRow
@@ -90,7 +97,7 @@ class WaitingRelease:
     headline_gate: int
     suite: str
     reason: str
-    step: str
+    step: NextStep | None
     n_broken: int
     n_cases: int
     look: int | None
@@ -98,13 +105,15 @@ class WaitingRelease:
     chance: float | None
     buckets: tuple[tuple[Any, ...], ...] = ()
     broken: Broken = Broken()
+    runs: Mapping[str, RunRecord] = field(default_factory=dict)
+    plan: SettlePlan | None = None
 
 
 def waiting_releases(releases: Any) -> tuple[WaitingRelease, ...]:
     """Return the waiting releases of a queryset that came `with_outcome`: worst first, then oldest.
 
     A newer one of the same candidate, suites and policy, or of the same two runs, supersedes an older one, which then
-    stands with it. Two statements more than the rows take.
+    stands with it. As many statements for many as for one.
     """
     rows = rows_of(releases)
     facts = _read_facts([int(row.id) for row in rows])
@@ -117,7 +126,30 @@ def waiting_releases(releases: Any) -> tuple[WaitingRelease, ...]:
         _waiting(group, facts.get(int(group[0].id), {}), broken.get(int(group[0].id), Broken()))
         for group in newest.values()
     ]
+    waiting = _with_acts(waiting, facts)
     return tuple(sorted(waiting, key=lambda each: (WORST_FIRST.index(each.row.verdict), int(each.row.id))))
+
+
+def _with_acts(waiting: list[WaitingRelease], facts: Mapping[int, dict[str, list[Any]]]) -> list[WaitingRelease]:
+    """Add the runs and the plan by which the act of each release's first step is offered."""
+    acting = [each for each in waiting if each.step and (each.step.code in SETTLING_STEPS or each.step.sides)]
+    gates: dict[int, list[GateRecord]] = defaultdict(list)
+    for gate in read_release_gates(*(int(each.row.id) for each in acting)) if acting else ():
+        gates[gate.release_id].append(gate)
+    names = {"verdict": "gate_words", "repeats_needed": "needed", "k_baseline": "ks", "k_candidate": "ks_too"}
+    documents = (
+        [dict(zip(names, row, strict=True)) for row in zip(*(facts[pk][name] for name in names.values()), strict=True)]
+        for pk in gates
+    )
+    plans = dict(zip(gates, make_plans(list(zip(gates.values(), documents, strict=True))), strict=True))
+    return [_with_act(each, gates.get(int(each.row.id)), plans.get(int(each.row.id), NO_PLANS)) for each in waiting]
+
+
+def _with_act(each: WaitingRelease, gates: Sequence[GateRecord] | None, plans: SettlePlans) -> WaitingRelease:
+    if gates is None or each.step is None:
+        return each
+    gate = gates[each.step.gate or 0]
+    return replace(each, runs={"baseline": gate.baseline_run, "candidate": gate.candidate_run}, plan=plans.whole)
 
 
 def _names(row: ReleaseRow) -> tuple[tuple[Any, ...], ...]:
@@ -137,7 +169,7 @@ def _waiting(group: list[ReleaseRow], facts: dict[str, Any], broken: Broken) -> 
         headline_gate=known.get("headline_gate") or 0,
         suite=known.get("suite") or first.suites[0],
         reason=known.get("reason") or "",
-        step=known.get("step") or "",
+        step=NextStep.from_stored({"sides": (), **step}) if (step := known.get("step")) else None,
         n_broken=known.get("n_broken") or 0,
         n_cases=known.get("n_cases") or 0,
         look=known.get("look"),

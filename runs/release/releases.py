@@ -1,4 +1,4 @@
-"""Releases: asked for, and decided at once."""
+"""Releases: asked for, and decided at once; their sides run again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +15,9 @@ from runs.catalogue import OneNames, is_all_that_is_known, newest_policy
 from runs.models import BaselineRecord, GateRecord, PolicyRecord, ReleaseRecord, RunRecord
 from runs.pairs import draws_of
 from runs.release import verdict_inputs, verdicts
-from runs.run import label_problems
+from runs.run import create_pair, create_run, label_problems, order_again
 from runs.store import require_row
+from runs.suites import reference_suite
 
 MAX_GATES = 50
 GATE_FIELDS = ("suite", "candidate", "baseline", "tier")
@@ -88,6 +89,43 @@ def create_release(
         )
         release.verdict = verdicts.decide_release(release_id=release.pk)
     return release
+
+
+def rerun_sides(
+    *,
+    release_id: int,
+    sides: Mapping[str, str | None],
+    gate: int | None = None,
+    profile: str = "",
+    is_reference: bool = False,
+    user: Any = None,
+) -> tuple[RunRecord, ...]:
+    """Run one side of a gate again, or both in turn; return the runs, the candidate's last.
+
+    They take today's versions of suite and profile. sides: where each is to run, None: where it did. gate: its
+    position, None: that of the headline. profile: another one. is_reference: on the suite's reference set. Raises
+    NotFound, what `order_again` and `create_run` raise, and InvalidInput where no side is named.
+    """
+    release = require_row(
+        ReleaseRecord.objects.select_related("verdict").filter(pk=release_id), f"There is no release {release_id}."
+    )
+    place = (release.verdict.document["headline_gate"] if release.verdict else 0) if gate is None else gate
+    of = require_row(release.gates.select_related("suite").filter(position=place), f"{release} has no gate {place}.")
+    runs = {"baseline": of.baseline_run, "candidate": of.candidate_run}
+    if not sides:
+        raise InvalidInput("Nothing runs again.", fields={"baseline": "Name a side: baseline, candidate or both."})
+    suite = reference_suite(slug=of.suite.slug).suite.slug if is_reference else None
+    named: dict[str, Any] = {"suite": suite, "profile": profile, "is_today": True}
+    orders = {side: order_again(run.pk, endpoint=sides[side], **named) for side, run in runs.items() if side in sides}
+    if len(orders) == 2:
+        seeds = [order["seed"] for order in orders.values() if order["seed"] is not None]
+        shared = {"seed": seeds[0]} if len(seeds) == 2 else {}  # two sides of one seed draw alike
+        return create_pair(**{side: {**order, **shared} for side, order in orders.items()}, user=user)
+    [(side, order)] = orders.items()
+    other = draws_of(runs["candidate" if side == "baseline" else "baseline"])
+    if order["seed"] is not None and other.has_call_seeds:
+        order["seed"] = other.seed
+    return (create_run(**order, user=user),)
 
 
 def _shape_problems(gates: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from evalboard.core.trace import pack_selection
 from evalboard.wording.numbers import counted
 from runs import acts
 from runs.access import RUN
-from runs.catalogue import newer_stacks
+from runs.catalogue import CurrentStack, newer_stacks
 from runs.models import GateRecord, ReleaseRecord, RepeatRecord, RunRecord, Settling, Verdict
 from runs.release import verdict_inputs, verdicts
 from runs.release.targeted import choose_cases
@@ -33,16 +33,18 @@ USELESS = "Repeats cannot decide this release in its current state; reload its p
 
 @dataclass(frozen=True, slots=True)
 class SettlePlans:
-    """The plans that would decide a release: by repeats of all cases or the noisiest; None if useless."""
+    """The plans that would decide a release: by repeats of all cases or the noisiest; else None, and why."""
 
     whole: SettlePlan | None = None
     targeted: SettlePlan | None = None
+    useless: str = USELESS
 
     def of(self, cases: str) -> SettlePlan | None:
         return self.targeted if cases == NOISIEST_CASES else self.whole
 
 
 NO_PLANS = SettlePlans()
+SETTLING_STEPS = ("settle", "add_repeats")  # that the plan of all cases carries out
 SETTLE_ACTS = {ALL_CASES: "settle", NOISIEST_CASES: "settle_targeted"}  # the act of each choice of cases
 
 
@@ -91,22 +93,23 @@ def settle_release(*, release_id: int, look: int, n_responses: int, cases: str =
 
 @acts.rule("settle", ReleaseRecord, RUN)
 def _settle(release: ReleaseRecord) -> acts.No | None:
-    return _refuse(_plans(release).whole)
+    return _refuse(_plans(release), ALL_CASES)
 
 
 @acts.rule("settle_targeted", ReleaseRecord, RUN)
 def _settle_targeted(release: ReleaseRecord) -> acts.No | None:
-    return _refuse(_plans(release).targeted)
+    return _refuse(_plans(release), NOISIEST_CASES)
 
 
 def refuse_settling(plans: SettlePlans) -> dict[str, acts.No | None]:
     """Return by act why each of these plans cannot be carried out now, None if it can."""
-    return {act: _refuse(plans.of(cases)) for cases, act in SETTLE_ACTS.items()}
+    return {act: _refuse(plans, cases) for cases, act in SETTLE_ACTS.items()}
 
 
-def _refuse(plan: SettlePlan | None) -> acts.No | None:
+def _refuse(plans: SettlePlans, cases: str) -> acts.No | None:
+    plan = plans.of(cases)
     if plan is None:
-        return acts.No(USELESS, is_shown=False)
+        return acts.No(plans.useless, is_shown=False)
     return acts.No(plan.refused) if plan.refused else None
 
 
@@ -123,21 +126,48 @@ def _plans(release: ReleaseRecord, gates: Sequence[GateRecord] | None = None) ->
     if release.verdict is None or release.verdict.word != Verdict.Word.INCONCLUSIVE:
         return NO_PLANS
     gates = verdict_inputs.read_release_gates(release) if gates is None else gates
-    runs = {run.pk: run for gate in gates for run in (gate.baseline_run, gate.candidate_run)}
-    if not all(run.is_terminal for run in runs.values()):
-        return NO_PLANS
-    prefetch_related_objects(list(runs.values()), Prefetch("repeats", RepeatRecord.objects.order_by("index")))
+    return make_plans([(gates, release.verdict.document["gates"])])[0]
+
+
+def make_plans(
+    releases: Sequence[tuple[Sequence[GateRecord], Sequence[Mapping[str, Any]]]],
+) -> tuple[SettlePlans, ...]:
+    """Return the plans of inconclusive releases, in three statements for all.
+
+    releases: the gates of each, with what its document says of them. Each run of the gates has its repeats then.
+    """
+    runs = [run for gates, _ in releases for run in _runs_of(gates)]
+    prefetch_related_objects(runs, Prefetch("repeats", RepeatRecord.objects.order_by("index")))
+    newer = newer_stacks(runs)
+    return tuple(_make_plans(gates, known, newer) for gates, known in releases)
+
+
+def _runs_of(gates: Sequence[GateRecord]) -> list[RunRecord]:
+    return list({run.pk: run for gate in gates for run in (gate.baseline_run, gate.candidate_run)}.values())
+
+
+def _make_plans(
+    gates: Sequence[GateRecord], documents: Sequence[Mapping[str, Any]], newer: Mapping[int, CurrentStack]
+) -> SettlePlans:
+    runs = {run.pk: run for run in _runs_of(gates)}
+    at_work = min((pk for pk, run in runs.items() if not run.is_terminal), default=None)
+    if at_work is not None:
+        return SettlePlans(useless=f"Run {at_work} is {runs[at_work].status}; the verdict is taken when it has ended.")
     repeats = [repeat for run in runs.values() for repeat in run.repeats.all()]
     judged = [
         (gate, known)
-        for gate, known in zip(gates, release.verdict.document["gates"], strict=True)
+        for gate, known in zip(gates, documents, strict=True)
         if gate.tier == GateRecord.Tier.CRITICAL and known["verdict"] == Verdict.Word.INCONCLUSIVE
     ]
     whole = [known for _, known in judged if known["repeats_needed"] is not None]
     targeted = [known.get("targeted_settling") for _, known in judged]
     return SettlePlans(
         whole=_plan(
-            _count_lacking(judged, repeats), runs, repeats, chances=[known.get("settling_chance") for known in whole]
+            _count_lacking(judged, repeats),
+            runs,
+            repeats,
+            chances=[known.get("settling_chance") for known in whole],
+            newer=newer,
         ),
         # One suite that such repeats would leave open is left to those of all cases.
         targeted=_plan(
@@ -145,6 +175,7 @@ def _plans(release: ReleaseRecord, gates: Sequence[GateRecord] | None = None) ->
             runs,
             repeats,
             chances=[each["chance"] for each in targeted if each],
+            newer=newer,
         ),
     )
 
@@ -155,6 +186,7 @@ def _plan(
     repeats: Sequence[RepeatRecord],
     *,
     chances: Sequence[float | None],
+    newer: Mapping[int, CurrentStack],
 ) -> SettlePlan | None:
     """Return a plan of the repeats that runs need, by run id. chances: of deciding each gate."""
     planned = tuple(
@@ -177,7 +209,7 @@ def _plan(
         n_responses=sum(each.n_more * _n_cases(each, runs[each.run_id]) for each in planned),
         runs=planned,
         minutes=_minutes(planned, runs, repeats),
-        refused=_refusal([runs[each.run_id] for each in planned], planned),
+        refused=_refusal([runs[each.run_id] for each in planned], planned, newer),
     )
 
 
@@ -233,8 +265,9 @@ def _choose(gates: Sequence[GateRecord]) -> dict[int, bytes]:
     return chosen
 
 
-def _refusal(runs: Sequence[RunRecord], planned: Sequence[RepeatsToAdd]) -> str | None:
-    newer = newer_stacks(runs)
+def _refusal(
+    runs: Sequence[RunRecord], planned: Sequence[RepeatsToAdd], newer: Mapping[int, CurrentStack]
+) -> str | None:
     for run, each in zip(runs, planned, strict=True):
         if (no := acts.refusal("add_repeats", run)) is not None:
             return no.reason

@@ -111,13 +111,13 @@ class ReleaseInputs:
         )
 
 
-def read_release_gates(release: ReleaseRecord) -> list[GateRecord]:
+def read_release_gates(*releases: ReleaseRecord | int) -> list[GateRecord]:
     """Return the gates in order, with all that is read of their runs, which are shared.
 
     The runs come by a query of their own: PostgreSQL plans a query that joins everything of both sides for longer
     than it executes it.
     """
-    gates = list(GateRecord.objects.filter(release=release).select_related("suite").order_by("position"))
+    gates = list(GateRecord.objects.filter(release__in=releases).select_related("suite").order_by("position"))
     wanted = {run_id for gate in gates for run_id in (gate.baseline_run_id, gate.candidate_run_id)}
     runs = RunRecord.objects.select_related(*RUN).defer("bucket__model__files").in_bulk(wanted)
     for gate in gates:

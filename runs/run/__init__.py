@@ -2,10 +2,10 @@
 
 from evalboard.logged.runs import MAX_REPEATS
 from runs.run import idempotency
-from runs.run.completing import complete_run, run_again
+from runs.run.completing import complete_run, order_again, run_again
 from runs.run.estimates import estimate_run, measure_engine_time, read_pace
 from runs.run.figures import keep_figures
-from runs.run.idempotency import create_run_once, forget_old_keys
+from runs.run.idempotency import KeyInUse, forget_old_keys, make_once
 from runs.run.in_turn import create_pair, store_in_turn
 from runs.run.read import bucket_reports, event_lines, live_report, run_page, run_report
 from runs.run.read_cases import (
@@ -80,6 +80,7 @@ __all__ = [
     "WAITING_FOR_ENDPOINT",
     "CaseLists",
     "JudgedLine",
+    "KeyInUse",
     "Pick",
     "Range",
     "ResponsePage",
@@ -95,7 +96,6 @@ __all__ = [
     "complete_run",
     "create_pair",
     "create_run",
-    "create_run_once",
     "decoding_problems",
     "delete_run",
     "drawn_points",
@@ -110,12 +110,14 @@ __all__ = [
     "label_problems",
     "live_report",
     "locked",
+    "make_once",
     "measure_engine_time",
     "model_name",
     "named_endpoint",
     "named_suite_version",
     "newest_profile",
     "oldest_first",
+    "order_again",
     "place_of",
     "points_in_bucket",
     "prompt_of",

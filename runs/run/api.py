@@ -20,12 +20,12 @@ from runs import models
 from runs import run as run_slice
 from runs.access import ADMIN, READ, RUN
 from runs.api import etags, pages, query, traces, wire
-from runs.api.describe import WHOLE, describe, one_of, text, whole
+from runs.api.describe import WHOLE, describe, keyed, one_of, text, whole
 from runs.api.resource import Resource, resource, serve
 from runs.api.serializers import Flag, ModelIn, Object, Strict, Text, Whole, read_body
 from runs.run.completing import complete_run, run_again
 from runs.run.estimates import estimate_run
-from runs.run.idempotency import HEADER, create_pair_once, create_run_once
+from runs.run.idempotency import HEADER, make_once
 from runs.run.in_turn import create_pair
 from runs.run.read import run_report
 from runs.run.read_cases import case_page
@@ -55,7 +55,7 @@ FILTERS = {
     **query.ordering_of(RUN_ORDERS),
     "date": text("a day, or two as 2026-11-01..2026-11-20, in UTC", pattern=rf"^{DAY}(\.\.{DAY})?$"),
 }
-KEY = {HEADER: text("the same request sent again makes no second run or pair", pattern="^[!-~]{1,255}$")}
+KEY = keyed(HEADER)
 MADE = {"Location": "the run"}
 
 
@@ -86,6 +86,7 @@ class AgainIn(Strict):
 
 class RepeatsIn(Strict):
     n = Whole()
+    have = Whole(required=False, min_value=0)
 
 
 @resource(GET=READ, POST=RUN)
@@ -134,11 +135,7 @@ def _create(request: Request) -> Response:
 
 def _made(request: Request, body: Any, order: dict[str, Any], make: Callable[..., models.RunRecord]) -> Response:
     """Answer with a new run, or with that of the same request and key before."""
-    was_made_before = False
-    if (key := request.headers.get(HEADER)) is None:
-        run = make(**order)
-    else:
-        run, was_made_before = create_run_once(key=key, body=body, make=make, **order)
+    [run], was_made_before = make_once(request.headers.get(HEADER), body, request.user, lambda: (make(**order),))
     headers = {"Location": request.build_absolute_uri(reverse("api:run", args=[run.pk]))}
     return wire.answer(run_report(run.pk), request, status=201, headers={**wire.replayed(was_made_before), **headers})
 
@@ -157,11 +154,8 @@ def _made(request: Request, body: Any, order: dict[str, Any], make: Callable[...
 def pair_list(request: Request) -> Response:
     """Both sides of a release at once: A B B A A B, so that the load and the hour meet both alike."""
     sides = {**read_body(RunPairIn, request), "user": request.user}
-    was_made_before = False
-    if (key := request.headers.get(HEADER)) is None:
-        runs = create_pair(**sides)
-    else:
-        runs, was_made_before = create_pair_once(key=key, body=request.data, **sides)
+    make = partial(create_pair, **sides)
+    runs, was_made_before = make_once(request.headers.get(HEADER), request.data, request.user, make)
     baseline, candidate = (run_report(run.pk) for run in runs)
     answer = RunPair(baseline=baseline, candidate=candidate)
     return wire.answer(answer, request, status=201, headers=wire.replayed(was_made_before))

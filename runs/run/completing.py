@@ -7,9 +7,10 @@ from django.db.models.functions import Now
 
 from evalboard.wording.numbers import counted
 from runs import acts
+from runs.catalogue.read import endpoint_row
 from runs.models import CaseColumns, Priority, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Shard
 from runs.pairs import planned_draws
-from runs.run.runs import create_run, locked, named_endpoint, put_to_work
+from runs.run.runs import create_run, locked, named_endpoint, newest_profile, put_to_work
 from runs.store import require_row, take_as_long_as_it_takes
 from runs.work import queue
 
@@ -43,28 +44,41 @@ def complete_run(*, run_id: int) -> RunRecord:
     return run
 
 
-def run_again(*, run_id: int, endpoint: str | None = None, suite: str | None = None, user: Any = None) -> RunRecord:
-    """Start a new run with the settings of one: suite version, profile, repeats, seed, model, labels.
+def run_again(*, run_id: int, user: Any = None, **changes: Any) -> RunRecord:
+    """Start a new run with the settings of one. changes: for `order_again`, which raises."""
+    return create_run(**order_again(run_id, **changes), user=user)
 
-    endpoint: another one to run it on, with the model that this serves. suite: another one, in its newest version.
-    Raises NotFound, Conflict where the run has not ended or was read from a log, and what `create_run` raises.
+
+def order_again(
+    run_id: int, *, endpoint: str | None = None, suite: str | None = None, is_today: bool = False, profile: str = ""
+) -> dict[str, Any]:
+    """Return what `create_run` takes for a run with the settings of another.
+
+    They are suite version, profile, repeats, seed, model and labels. endpoint: another one to run it on, with the model
+    that this serves. suite: another one, in its newest version. is_today: the newest versions of its suite and profile,
+    and the same model wherever it runs, for a release to judge. profile: another one, if is_today. Raises NotFound, or
+    Conflict where it has not ended or was read from a log.
     """
     related = RunRecord.objects.select_related("suite_version__suite", "endpoint", "profile")
     run = require_row(related.filter(pk=run_id), f"There is no run {run_id}.")
     acts.require("again", run)
     target = run.endpoint if endpoint is None else named_endpoint(endpoint)
-    draws = planned_draws(run.profile, target, seed=run.seed)
-    return create_run(
-        suite=suite or run.suite_version.suite.slug,
-        suite_version=None if suite else run.suite_version.number,
-        endpoint=target.slug,
-        profile=run.profile,
-        repeats=run.repeats.filter(cases=None).count(),
-        seed=run.seed if draws.has_call_seeds else None,
-        model=run.model_override if target == run.endpoint else None,
-        labels=run.labels,
-        priority=Priority.BULK if run.priority == Priority.BULK else Priority.NORMAL,
-        is_shuffled=run.is_shuffled,
-        is_restarted=run.is_restarted,
-        user=user,
-    )
+    decoding = newest_profile(profile or run.profile.slug) if is_today else run.profile
+    draws = planned_draws(decoding, target, seed=run.seed)
+    model = run.model_override if is_today or target == run.endpoint else None
+    if is_today and target != run.endpoint:
+        model = model or endpoint_row(run.endpoint).model.to_json()
+    priority = Priority.BULK if run.priority == Priority.BULK else Priority.NORMAL
+    return {
+        "suite": suite or run.suite_version.suite.slug,
+        "suite_version": None if suite or is_today else run.suite_version.number,
+        "endpoint": target.slug,
+        "profile": decoding,
+        "repeats": run.repeats.filter(cases=None).count(),
+        "seed": run.seed if draws.has_call_seeds else None,
+        "model": model,
+        "labels": run.labels,
+        "priority": Priority.RELEASE if is_today else priority,
+        "is_shuffled": run.is_shuffled,
+        "is_restarted": run.is_restarted,
+    }

@@ -12,8 +12,6 @@ from django.db.models.functions import Now
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import Conflict, EvalboardError, InvalidInput
 from runs.models import IdempotencyKey, RunRecord
-from runs.run.in_turn import create_pair
-from runs.run.runs import create_run
 
 HEADER = "Idempotency-Key"
 KEPT = timedelta(hours=24)
@@ -31,34 +29,22 @@ class KeyReused(EvalboardError):
     status = 422
 
 
-def create_run_once(
-    *, key: str, body: Any, user: Any, make: Callable[..., RunRecord] = create_run, **order: Any
-) -> tuple[RunRecord, bool]:
-    """Return the run of this person's key, made if needed, and whether it was made before.
-
-    `body` is the request as JSON, which identifies equal requests; `order` goes to `make`, whose errors are
-    raised too, and then the key is not stored. Raises InvalidInput for an invalid key, KeyInUse while another request
-    with it is in progress (without waiting), and KeyReused if it came with another body.
-    """
-    [run], was_made_before = _make_once(key, body, user, lambda: (make(**order, user=user),))
-    return run, was_made_before
-
-
-def create_pair_once(*, key: str, body: Any, user: Any, **sides: Any) -> tuple[tuple[RunRecord, RunRecord], bool]:
-    """Return the two runs of this person's key, like `create_run_once`. sides: for `create_pair`."""
-    [baseline, candidate], was_made_before = _make_once(key, body, user, lambda: create_pair(**sides, user=user))
-    return (baseline, candidate), was_made_before
-
-
 def forget_old_keys(**of: Any) -> None:
     """Delete keys older than a day, all or filtered; requests with them are new again."""
     IdempotencyKey.objects.filter(**of, created_at__lt=Now() - KEPT).delete()
 
 
-def _make_once(
-    key: str, body: Any, user: Any, make: Callable[[], tuple[RunRecord, ...]]
+def make_once(
+    key: str | None, body: Any, user: Any, make: Callable[[], tuple[RunRecord, ...]]
 ) -> tuple[tuple[RunRecord, ...], bool]:
-    """Return the runs of the key, one or a pair, and whether they were made before."""
+    """Return the runs of a person's key, one or a pair, and whether they were made before.
+
+    They are made if needed. key: None without one. `body` is the request as JSON, which identifies equal requests. What
+    `make` raises is raised too, and then the key is not stored. Raises InvalidInput for an invalid key, KeyInUse while
+    another request with it is in progress (without waiting), and KeyReused if it came with another body.
+    """
+    if key is None:
+        return make(), False
     if not VISIBLE_ASCII.fullmatch(key):
         raise InvalidInput("The key is not valid.", fields={HEADER: "Must be 1 to 255 visible ASCII characters."})
     body_digest = digest_json(body)

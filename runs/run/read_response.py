@@ -25,6 +25,7 @@ from evalboard.wording.clock import describe_clock, describe_worker_clock
 from runs import acts
 from runs.models import Case, RepeatRecord, ResponseRecord, RunRecord, TraceBlock
 from runs.pairs import pair_facts, stored_words
+from runs.pairs.scored_answers import LentWords, lend_words
 from runs.store import read_scored, require_row
 
 WINDOW = 400  # positions on a page: a browser takes seconds for those of a long trace
@@ -72,7 +73,7 @@ class TraceWindow:
 class ResponsePage:
     """A response's page. `scores` by each scorer, the suite's own first.
 
-    trace: None without tokens. has_own_words: whether its tokens are shown by the tokenizer that decoded it.
+    trace: None without tokens. lent: the words that its tokens are shown by, where those of its own are not known.
     """
 
     run_id: int
@@ -87,7 +88,7 @@ class ResponsePage:
     can_replay: bool
     scores: tuple[ScoreCell, ...]
     trace: TraceWindow | None
-    has_own_words: bool
+    lent: LentWords | None
     same_trace_repeats: tuple[int, ...]
     previous_case_id: str | None
     next_case_id: str | None
@@ -103,12 +104,9 @@ class _StoredResponse:
     siblings: tuple[tuple[int, bytes | None, bytes | None], ...]
 
 
-def response_page(
-    run_id: int, *, repeat: int, case_id: str, at: int | None = None, words: Vocabulary | None = None
-) -> ResponsePage:
+def response_page(run_id: int, *, repeat: int, case_id: str, at: int | None = None) -> ResponsePage:
     """Read a response with its tokens around position `at`, which is the narrowest margin's if not given.
 
-    words: by which its tokens are drawn where those of its own tokenizer were not stored.
     Raises NotFound where the run, repeat, case or response is not there.
     """
     stored = _find(run_id, repeat, case_id)
@@ -124,6 +122,7 @@ def response_page(
     scores = _scores(stored)
     own = next((cell for cell in scores if cell.is_own), None)
     own_words = words_of(response)
+    lent = lend_words(run_id, response) if trace is not None and own_words is None else None
     return ResponsePage(
         run_id=run_id,
         suite=stored.run.suite_version.suite.slug,
@@ -142,8 +141,8 @@ def response_page(
         is_over=stored.run.is_terminal,
         can_replay=acts.refusal("replay", stored.run) is None,
         scores=scores,
-        trace=None if trace is None or not len(trace) else window_of(trace, own_words or words, at),
-        has_own_words=own_words is not None,
+        trace=None if trace is None or not len(trace) else window_of(trace, lent.words if lent else own_words, at),
+        lent=lent,
         same_trace_repeats=tuple(
             index for index, other, _ in stored.siblings if index != repeat and own_digest and other == own_digest
         ),

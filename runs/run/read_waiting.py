@@ -45,7 +45,7 @@ def explain_scoring(
     """
     specs = {spec["digest"]: spec for each in scorings for spec in scoring.external_specs(each.scorer.spec)}
     names = sorted({spec["name"] for spec in specs.values()})
-    here = [{each["digest"] for each in worker.scorers} for worker in workers]
+    here = [{each["digest"] for each in worker.scorers if not each["problem"]} for worker in workers]
     known = {"pool": pool, "names": names}
     if not workers:
         return "nobody", known

@@ -10,7 +10,7 @@ from django.db.models import Sum
 
 from evalboard.contract.run import Draws
 from evalboard.core import scoring
-from evalboard.core.errors import InvalidInput, NotFound
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import MAX_SEED, OBSERVED, order_key, parse_profile
 from evalboard.core.trace import pack_selection, unpack_selection
 from evalboard.logged.runs import MAX_REPEATS
@@ -171,15 +171,18 @@ def announce(run: RunRecord, with_whom: str = "") -> None:
     dispatch.ring_after_commit(run)
 
 
-def add_repeats(*, run_id: int, n: int) -> RunRecord:
+def add_repeats(*, run_id: int, n: int, have: int | None = None) -> RunRecord:
     """Add n repeats to a run that is not cancelled; a finished run goes back to work.
 
-    Raises NotFound, InvalidInput, or Conflict where the run was cancelled or has failed.
+    have: how many there were when they were asked for. Raises NotFound, InvalidInput, or Conflict where the run was
+    cancelled or has failed, or has another number of repeats by now.
     """
     with transaction.atomic():
         run = locked(run_id)
         acts.require("add_repeats", run)
-        have = run.repeats.count()
+        asked_at, have = have, run.repeats.count()
+        if asked_at not in (None, have):
+            raise Conflict(f"Run {run.pk} has {counted(have, 'repeat')} by now, not {asked_at}; nothing was added.")
         if not 1 <= n <= MAX_REPEATS - have:
             raise InvalidInput("Repeats cannot be added.", fields={"n": f"Must be from 1 to {MAX_REPEATS - have}."})
         queue.refuse_beyond_limit(run.created_by, n * run.suite_version.n_cases)

@@ -40,10 +40,6 @@ def create_trial(
     scorer = None if chosen is None else chosen.scorer or suite.scorer
     if scorer is not None and scorer["kind"] == scoring.RECORDED.name:
         fields["suite"] = "Its scores were read from a log. Choose a scorer that reads answers."
-    if scorer is not None and scorer["kind"] in scoring.EXTERNAL:
-        fields["suite"] = (
-            "A team's own scorer scores whole runs. Push the suite and start a run, or try another scorer."
-        )
     if fields or chosen is None:
         raise InvalidInput("The case cannot be tried.", fields=fields)
     refuse_if_nobody_can(target, decoding)

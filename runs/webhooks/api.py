@@ -10,7 +10,7 @@ from runs.access import ADMIN, READ
 from runs.api.resource import Resource, serve
 from runs.api.serializers import Strict, Text
 from runs.models import WebhookRecord
-from runs.webhooks.follows import create_address, follow, follow_row, follow_rows, unfollow
+from runs.webhooks.follows import NOT_FOLLOWED, create_address, follow, follow_row, follow_rows, unfollow
 from runs.webhooks.read import webhook_row, webhook_rows
 from runs.webhooks.webhooks import EVENTS, create_webhook, delete_webhook
 
@@ -24,7 +24,7 @@ class WebhookIn(AddressIn):
 
 
 class FollowIn(Strict):
-    kind = serializers.ChoiceField(list(KINDS_FOLLOWED))
+    kind = serializers.ChoiceField(list(KINDS_FOLLOWED), error_messages={"invalid_choice": NOT_FOLLOWED})
     name = Text()
 
 

@@ -49,6 +49,9 @@ SUBJECTS: Mapping[str, tuple[type[models.Model], str, str]] = {
     "forced": (ForcedScoringRecord, "pk", "/forced/{}/"),
 }
 ENDS_ONCE = ("probe", "experiment", "replay", "forced")  # nothing more happens to them
+NOT_FOLLOWED = (
+    f"Must be one of: {', '.join(SUBJECTS)}. An import has ended when it is answered; follow its suite or a case."
+)
 NO_EMAIL = "E-mail is not set up. An administrator must set EVALBOARD_EMAIL_HOST and EVALBOARD_EMAIL_FROM."
 
 
@@ -58,7 +61,7 @@ def follow(*, kind: str, name: str, person: Any) -> FollowRecord:
     Raises InvalidInput with fields, NotFound, or Conflict where the person follows too much.
     """
     if kind not in SUBJECTS:
-        raise InvalidInput("It cannot be followed.", fields={"kind": f"Must be one of: {', '.join(SUBJECTS)}."})
+        raise InvalidInput("It cannot be followed.", fields={"kind": NOT_FOLLOWED})
     subject = require_row(_named(kind, name), f"There is no {kind} {name}.")
     if FollowRecord.objects.filter(person=person).count() >= MAX_FOLLOWS:
         raise Conflict(f"You follow {MAX_FOLLOWS} things already; stop following one that has ended.")
@@ -123,13 +126,16 @@ def create_address(*, url: str, person: Any) -> tuple[WebhookRecord, str]:
     return WebhookRecord.objects.create(url=url, secret=secret, events=[], created_by=person, owner=person), secret
 
 
-def tell_followers(subjects: Iterable[tuple[str, int]], *, text: str, path: str) -> None:
-    """Write a message to each address of everybody who follows one of these, in the caller's transaction."""
+def tell_followers(subjects: Iterable[tuple[str, int]], *, text: str, path: str, person: int | None = None) -> None:
+    """Write a message to each address of everybody who follows one of these, in the caller's transaction.
+
+    person: the only one to tell, by id.
+    """
     any_of = Q()
     for kind, subject in subjects:
         any_of |= Q(kind=kind, subject=subject)
     by_person: dict[int, FollowRecord] = {}
-    for row in FollowRecord.objects.filter(any_of).order_by("id"):
+    for row in FollowRecord.objects.filter(any_of, **({} if person is None else {"person": person})).order_by("id"):
         by_person.setdefault(row.person_id, row)
     if not by_person:
         return

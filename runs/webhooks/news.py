@@ -57,36 +57,47 @@ def tell_of_end(run_id: int) -> None:
 def _tell_of_cases(run: RunRecord) -> None:
     """Tell of followed cases that turned: all repeats pass, and all of an earlier run failed, or reversed.
 
-    Runs whose repeats differ are passed over, and a run that is older than the newest finished one tells nothing.
+    A turn is one of a case on an endpoint, and each person is told of it once, however often the run goes on and ends
+    again. Runs whose repeats differ are passed over, and so is a run that is older than the endpoint's newest finished.
     """
     suite = run.suite_version.suite
-    follows = FollowRecord.objects.filter(kind="case", name__startswith=f"{suite.slug}/")
-    subjects = {name.partition("/")[2]: subject for name, subject in follows.values_list("name", "subject")}
-    finished = RunRecord.objects.filter(suite_version__suite=suite, status=RunRecord.Status.FINISHED)
-    runs = (
-        list(finished.select_related("suite_version").order_by("-ran_at", "-id")[:RUNS_LOOKED_AT]) if subjects else []
+    follows = FollowRecord.objects.filter(kind="case", name__startswith=f"{suite.slug}/").select_for_update(no_key=True)
+    by_case: dict[str, list[FollowRecord]] = defaultdict(list)
+    for row in follows.order_by("pk"):
+        by_case[row.name.partition("/")[2]].append(row)
+    finished = RunRecord.objects.filter(
+        suite_version__suite=suite, endpoint=run.endpoint_id, status=RunRecord.Status.FINISHED
     )
+    runs = finished.select_related("suite_version").order_by("-ran_at", "-id")[:RUNS_LOOKED_AT] if by_case else ()
     if not runs or runs[0].pk != run.pk:
         return
-    now = _equal_results(run, subjects)
+    now, place = _equal_results(run, by_case), str(run.endpoint_id)
+    unknown = {case for case in now if any(place not in row.states for row in by_case[case])}
+    earlier: dict[str, tuple[bool, int, int]] = {}
     for before in runs[1:]:
-        if not now:
+        if not unknown - earlier.keys():
             break
-        for case, (is_pass, n_before) in _equal_results(before, now).items():
-            is_pass_now, n = now.pop(case)
-            if is_pass_now == is_pass:
+        for case, (is_pass, n) in _equal_results(before, unknown - earlier.keys()).items():
+            earlier[case] = (is_pass, before.pk, n)
+    for case, (is_pass, n) in now.items():
+        for row in by_case[case]:
+            known = row.states.get(place, earlier.get(case))
+            row.states[place] = [is_pass, run.pk, n]
+            row.save(update_fields=["states"])
+            if known is None or known[0] == is_pass:
                 continue
             text = describe_turn(
                 case=case,
                 suite=suite.slug,
-                is_pass=is_pass_now,
+                is_pass=is_pass,
                 run=run.pk,
                 endpoint=run.endpoint.slug,
                 n=n,
-                before=before.pk,
-                n_before=n_before,
+                before=known[1],
+                n_before=known[2],
             )
-            tell_followers([("case", subjects[case])], text=text, path=page_path("case", f"{suite.slug}/{case}"))
+            path = page_path("case", f"{suite.slug}/{case}")
+            tell_followers([("case", row.subject)], text=text, path=path, person=row.person_id)
 
 
 def _equal_results(run: RunRecord, case_ids: Iterable[str]) -> dict[str, tuple[bool, int]]:

@@ -314,6 +314,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("releases"),
         Good("create_release", body=release),
         Good("release", take("release_id")),
+        Good("rerun", take("release_id"), body={"candidate": {"endpoint": "local"}, "baseline": {}}),
         Good("settle_plan", {"release_id": rows.open_release}),
     ]
     last = [

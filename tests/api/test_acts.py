@@ -3,17 +3,30 @@
 import re
 from collections.abc import Callable
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
 from django.test import Client
+from typer.main import get_command
 
+from evalboard.cli.main import app
 from runs import acts
 from runs.access import ROLES, scopes_of
 from runs.lab import cancel_experiment, plan_experiment, start_experiment
-from runs.models import EndpointRecord, ExperimentRecord, RepeatRecord, RunRecord, ScheduleRecord
+from runs.models import (
+    EndpointRecord,
+    ExperimentRecord,
+    ReleaseRecord,
+    RepeatRecord,
+    RunRecord,
+    ScheduleRecord,
+    WebhookRecord,
+)
 from runs.release import SETTLE_ACTS, settle_plans
 from runs.run import cancel_run, run_again
 from runs.work.shards import fail_run
@@ -139,6 +152,10 @@ def test_rest_refuses_a_run_s_act_where_the_rule_does_and_a_page_offers_it_where
             given = ask(api, *ASKED[act](run, other))
             transaction.set_rollback(True)
         no = acts.refusal(act, run)
+        if act in ("delete", "force"):  # each has a page of its own, with its form
+            form = pages.get(f"/runs/{run.pk}/{act.replace('force', 'forced')}/").content.decode()
+            mark = f">Delete run {run.pk}</button>" if act == "delete" else 'class="inline-form" method="post"'
+            assert (mark in form) == bool(answer), act
         is_refused = given.status_code == 409 and given.json()["detail"] == answer.reason
         assert is_refused == (no is not None and not no.is_done), (act, answer, given.status_code, given.content[:300])
         if act in MARKS and act != "force":
@@ -146,6 +163,100 @@ def test_rest_refuses_a_run_s_act_where_the_rule_does_and_a_page_offers_it_where
         if not answer and answer.is_shown and act in MARKS:
             assert answer.reason in re.sub(r"</?bdi>", "", page), (act, answer)
     assert any(known.values())
+
+
+# Every act: its calls of REST, its command with the option, and what a template says before it offers its address.
+WALK: dict[tuple[str, type], tuple[tuple[str, ...], str, dict[str, str]]] = {
+    ("again", RunRecord): (
+        ("run_again", "rerun"),
+        "run --again",
+        {"run_again": "acts.again", "baseline_again": "in again"},
+    ),
+    ("complete", RunRecord): (("complete_run",), "run --complete", {"run_complete": "acts.complete"}),
+    ("cancel", RunRecord): (("cancel_run",), "", {"run_cancel": "acts.cancel"}),
+    ("delete", RunRecord): (("delete_run",), "", {"run_delete": "acts.delete"}),
+    ("replace", RunRecord): (("import_log",), "import", {}),
+    ("add_repeats", RunRecord): (("add_repeats",), "", {"run_repeats": "acts.add_repeats"}),
+    ("rescore", RunRecord): (("rescore",), "", {"run_rescore": "acts.rescore"}),
+    ("compare", RunRecord): (("compare",), "compare", {}),
+    ("force", RunRecord): (
+        ("create_forced", "create_forced_pair"),
+        "force",
+        {"run_forced": "acts.force", "forced_pair": "may_force"},
+    ),
+    ("judge", RunRecord): (("create_release",), "release", {"release_new": "acts.judge|^ +viewer.may_run"}),
+    ("replay", RunRecord): (("create_replay",), "replay", {"pair_replay": "replay"}),
+    ("bisect", RunRecord): (("create_experiment",), "bisect", {}),
+    ("baseline", RunRecord): (("set_baseline",), "baseline set", {"suite_baselines": "acts.baseline|eligible"}),
+    ("pause", ScheduleRecord): (("pause_schedule",), "schedule pause", {"schedule_pause": "line.acts.pause"}),
+    ("resume", ScheduleRecord): (("resume_schedule",), "schedule resume", {"schedule_resume": "line.acts.resume"}),
+    # Of a person's own address it needs no right; its rule is this one fact of its row.
+    ("test", WebhookRecord): (
+        ("send_webhook_test",),
+        "",
+        {"webhook_test": "row.is_active", "address_test": "row.is_active"},
+    ),
+    ("run", EndpointRecord): (("create_run",), "run --endpoint", {}),
+    ("probe", EndpointRecord): (("create_probe",), "probe", {}),
+    ("check", EndpointRecord): (("create_probe",), "endpoint check", {}),
+    ("try_now", EndpointRecord): (("try_endpoint",), "endpoint try", {"endpoint_try": "try"}),
+    ("start", ExperimentRecord): (("start_experiment",), "experiment start", {"experiment_start": "acts.start"}),
+    ("resume", ExperimentRecord): (("resume_experiment",), "experiment resume", {"experiment_resume": "acts.resume"}),
+    ("cancel", ExperimentRecord): (("cancel_experiment",), "experiment cancel", {"experiment_cancel": "acts.cancel"}),
+    ("delete", ExperimentRecord): (("delete_experiment",), "", {"experiment_delete": "acts.delete"}),
+    ("sign", ReleaseRecord): (("sign_release",), "", {"release_sign_offs": "sign_form"}),
+    ("settle", ReleaseRecord): (("settle",), "settle --start", {}),
+    ("settle_targeted", ReleaseRecord): (("settle",), "settle --targeted", {}),
+}
+# Done in a browser, or by REST: what cannot be taken back, what a person signs, and small corrections of a run.
+WITHOUT_COMMAND = {(act, RunRecord) for act in ("cancel", "delete", "add_repeats", "rescore")}
+WITHOUT_COMMAND |= {("delete", ExperimentRecord), ("sign", ReleaseRecord), ("test", WebhookRecord)}
+TAG = re.compile(
+    r"""{% (if|elif|else|endif)\b(.*?)%}|(?:<form[^>]*action|<a class="button[^>]*href)="{% url '(\w+)'|"""
+    r"""{% include "([^"]*)\""""
+)
+
+
+def read_offers() -> list[tuple[str, str]]:
+    """Return each address that a form or a button of a template has, with the conditions that it stands under."""
+    offers: list[tuple[str, str, str]] = []
+    included: dict[str, list[str]] = {}
+    for path in (Path(settings.BASE_DIR) / "frontend").rglob("*.html"):
+        conditions = [""]
+        for word, condition, address, part in TAG.findall(path.read_text()):
+            if address:
+                offers.append((f"{path.parent.name}/{path.name}", address, " ".join(conditions)))
+            elif part:
+                included.setdefault(part, []).append(" ".join(conditions))
+            elif word == "if":
+                conditions.append(condition)
+            elif word == "endif":
+                conditions.pop()
+            else:
+                conditions[-1] = condition
+    return [(address, under + outer) for name, address, under in offers for outer in included.get(name, [""])]
+
+
+def test_every_act_has_a_call_and_a_command_and_no_page_offers_one_without_its_rule() -> None:
+    assert acts.RULES.keys() == WALK.keys()
+    document = yaml.safe_load((Path(settings.BASE_DIR) / "docs" / "openapi.yaml").read_text())
+    calls = {
+        call["operationId"] for path in document["paths"].values() for call in path.values() if "operationId" in call
+    }
+    for (act, kind), (operations, line, _) in WALK.items():
+        assert set(operations) <= calls, (act, kind)
+        assert bool(line) != ((act, kind) in WITHOUT_COMMAND), (act, kind)
+        found: Any = get_command(app)
+        for word in line.split():
+            if word.startswith("--"):
+                assert any(word in each.opts for each in found.params), (act, line)
+            else:
+                found = found.commands[word]
+    guards = {name: guard for _, _, addresses in WALK.values() for name, guard in addresses.items()}
+    offers = [(address, under) for address, under in read_offers() if address in guards]
+    assert {address for address, _ in offers} == guards.keys()
+    for address, under in offers:
+        assert re.search(guards[address], under), (address, under)
 
 
 def words_of(answer: Any) -> str:

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django.db import close_old_connections, connection, connections, transactio
 from django.utils import timezone
 
 from runs.models import IdempotencyKey, RunRecord
-from runs.run import cancel_run, create_run_once
+from runs.run import cancel_run, create_run, make_once
 from runs.run.idempotency import KeyInUse
 from runs.sweep import reconcile
 from tests import build
@@ -132,8 +133,9 @@ def test_a_key_is_forgotten_after_a_day(api: Api) -> None:
 def test_nobody_waits_for_a_request_that_is_still_at_work(api: Api) -> None:
     person = build.user()
     with ThreadPoolExecutor(1) as pool, transaction.atomic():
-        create_run_once(key=KEY, body=ASKED, user=person, **ASKED)
-        other = pool.submit(in_thread, lambda: create_run_once(key=KEY, body=ASKED, user=person, **ASKED))
+        make = partial(make_once, KEY, ASKED, person, lambda: (create_run(**ASKED, user=person),))
+        make()
+        other = pool.submit(in_thread, make)
         with pytest.raises(KeyInUse):
             other.result(timeout=60)
 

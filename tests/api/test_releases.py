@@ -435,6 +435,37 @@ def test_a_plan_is_agreed_to_by_its_numbers(api: Api, open_release: dict[str, An
 # The export
 
 
+# Running sides again
+
+
+def test_a_side_runs_again_by_a_key_once_and_both_in_turn(api: Api, baseline: RunRecord, ship: dict[str, Any]) -> None:
+    address = f"/releases/{ship['id']}/rerun/"
+    first, again = (api.post(address, {"candidate": {}}, Idempotency_Key="k") for _ in range(2))
+    assert (first.status_code, first.json()["baseline"]) == (201, None)
+    assert first.json()["candidate"]["id"] == again.json()["candidate"]["id"]
+    assert again["Idempotent-Replayed"] == "true"
+    build.profile("fast")
+    both = api.post(address, {"baseline": {}, "candidate": {}, "profile": "fast"}).json()
+    assert {both[side]["profile"] for side in ("baseline", "candidate")} == {"fast"}
+    made = RunRecord.objects.get(pk=int(both["candidate"]["id"]))
+    assert f"in turn with run {both['baseline']['id']}" in made.events.get(code="created").text
+    assert RunRecord.objects.count() == 5
+    assert {made.suite_version_id, made.endpoint_id} == {baseline.suite_version_id, baseline.endpoint_id}
+
+
+def test_a_side_that_cannot_run_again_is_refused_by_the_rule_of_its_run(
+    api: Api, baseline: RunRecord, ship: dict[str, Any]
+) -> None:
+    address = f"/releases/{ship['id']}/rerun/"
+    for body, status in (({}, 400), ({"baseline": {}, "gate": 7}, 404), ({"baseline": {"endpoint": "none"}}, 404)):
+        assert api.post(address, body).status_code == status
+    RunRecord.objects.filter(pk=baseline.pk).update(status=RunRecord.Status.RUNNING)
+    refused = api.post(address, {"baseline": {}, "candidate": {}})
+    assert refused.status_code == 409
+    assert refused.json()["detail"] == f"Run {baseline.pk} is running; run it again when it has ended."
+    assert RunRecord.objects.count() == 2
+
+
 def exported(api: Api) -> list[dict[str, Any]]:
     answer = api.get("/signoffs/")
     assert (answer.status_code, answer["Content-Type"]) == (200, "application/x-ndjson; charset=utf-8")

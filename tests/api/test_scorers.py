@@ -54,8 +54,8 @@ def test_a_scoring_that_no_worker_can_do_says_what_to_do(api: Api) -> None:
     address = rescored(api, run.pk, {"kind": "command", "name": "folded", "digest": digest})
     waits = api.get(address).json()
     assert waits["waits_for"] == (
-        "All responses are there. No worker of pool default has the scorer folded (abababab). Install it on one, and "
-        "restart that worker."
+        "All responses are there. No worker of pool default has the scorer folded (abababab). Install it on one; "
+        "it looks again every 15 seconds."
     )
 
 

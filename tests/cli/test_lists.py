@@ -6,7 +6,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from runs.models import ProfileRecord, ReleaseRecord, RepeatRecord, ScheduleRecord
+from runs.models import ProfileRecord, ReleaseRecord, RepeatRecord, RunRecord, ScheduleRecord
 from tests import build, judged
 
 Call = Callable[..., "CompletedProcess[str]"]
@@ -64,5 +64,13 @@ def test_what_would_decide_a_release_is_shown_and_started(evalboard: Call, trans
     before = RepeatRecord.objects.count()
     assert "They are queued." in evalboard("settle", release, "--start").stdout
     assert RepeatRecord.objects.count() > before
+    both = evalboard("rerun", release, "--side", "baseline:local", "--side", "candidate", "--json")
+    assert both.returncode == 64, both.stdout
+    assert "run it again when it has ended" in both.stderr
+    RunRecord.objects.update(status=RunRecord.Status.FINISHED)
+    made = json.loads(evalboard("rerun", release, "--side", "candidate", "--json").stdout)
+    assert (made["baseline"], made["candidate"]["status"]) == (None, "queued")
+    RunRecord.objects.filter(pk=int(made["candidate"]["id"])).delete()
+    RunRecord.objects.update(status=RunRecord.Status.QUEUED)
     again = evalboard("settle", release)
     assert again.returncode == 4

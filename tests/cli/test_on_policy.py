@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalboard.cli.on_policy import CODES
+from evalboard.cli.forced.on_policy import CODES
 from evalboard.core.forced.on_policy import OnPolicyState
 from runs.models import ForcedScoringRecord, RunRecord
 from tests import build, forced, rollouts

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from evalboard.contract.forced import Estimate, ForcedFigures, GapsOfStretch, WorstToken
+from evalboard.contract.forced import ForcedFigures, GapsOfStretch, WorstToken
+from evalboard.contract.parts import Estimate
 from evalboard.core.forced import (
     ForcedPositions,
     list_worst,

@@ -63,6 +63,9 @@ def test_a_run_of_two_fingerprints_is_not_compared_and_its_buckets_are_not_poole
     word, code, found = judged(question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), setup_candidate=mixed))
     assert (word, code) == ("not_comparable", "mixed_fingerprint")
     assert codes(found.next) == ["pin_batch"]
+    assert (found.next[0].facts["sides"], found.next[0].facts["block"]) == (["candidate"], "mixed_fingerprint")
+    both = question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), setup_baseline=mixed, setup_candidate=mixed)
+    assert judged(both)[2].next[0].facts["sides"] == ["baseline", "candidate"]
     assert (found.candidate.score, found.candidate.range, found.difference) == (None, None, None)
     assert found.baseline.score == pytest.approx(81.375)
 

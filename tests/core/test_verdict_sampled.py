@@ -76,6 +76,8 @@ def test_without_shared_seeds_draws_are_independent_and_the_verdict_says_so(thei
     assert why in warnings(found)[0]
     if found.verdict == "inconclusive":
         assert codes(found.next)[0] == "share_seeds"
+        lacks = ["baseline", "candidate"] if theirs.seed == 42 else ["candidate"]  # repeats of the other
+        assert found.next[0].facts["sides"] == lacks
 
 
 def test_which_formula_holds_is_decided_before_any_score_is_looked_at() -> None:

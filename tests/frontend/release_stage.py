@@ -10,9 +10,9 @@ from evalboard.contract.parts import FingerprintNamed, ModelServed, RepeatScored
 from evalboard.contract.release import (
     CasesChanged,
     Expected,
-    Finding,
     Gate,
     GateSide,
+    NextStep,
     NoiseOfSide,
     PolicyOfRelease,
     Reach,
@@ -39,8 +39,8 @@ def note(code: str, text: str) -> Note:
     return Note(code=code, text=text)
 
 
-def finding(code: str, text: str, gate: int | None = None) -> Finding:
-    return Finding(code=code, text=text, gate=gate)
+def finding(code: str, text: str, gate: int | None = None, sides: tuple[str, ...] = (), block: str = "") -> NextStep:
+    return NextStep(code=code, text=text, gate=gate, sides=sides, block=block or None)
 
 
 def warning(code: str, text: str, gate: int | None = 0, **changes: Any) -> ReleaseWarning:
@@ -210,7 +210,7 @@ STORY = (
 )
 MORE = tuple(RepeatsToAdd(run=run, n_more=15, n_chosen=None, n_before=5) for run in ("61", "62"))
 PLAN = SettlePlan(look=20, chosen="all", chance=0.6, n_responses=24000, runs=MORE, minutes=95.0, refused=None)
-SETTLE = Finding(
+SETTLE = finding(
     code="settle",
     text="No tendency. About 20 repeats a side should settle it; there are 5. It takes 15 more.",
     gate=0,
@@ -302,7 +302,7 @@ def _no_ship() -> Release:
         expected=None,
         leaning=None,
     )
-    step = Finding(
+    step = finding(
         code="decide_by_hand", text="Read the 27 broken cases, then reject it or waive it for a time.", gate=0
     )
     return report(
@@ -317,9 +317,9 @@ def _no_ship() -> Release:
 def _noisy() -> Release:
     words = "toolcalls is too noisy for a verdict: five repeats of the candidate spread over 1.6 points, more than 1.0."
     steps = (
-        Finding(
-            code="pin_batch",
-            text="Pin the batch: in this batch class five repeats spread over 1.5 points by themselves.",
+        finding(
+            "pin_batch",
+            "Pin the batch: in this batch class five repeats spread over 1.5 points by themselves.",
             gate=0,
         ),
         finding("use_paired", "Or judge under the policy paired, which decides case by case.", 0),
@@ -394,7 +394,7 @@ def _not_comparable() -> Release:
         expected=None,
         leaning=None,
     )
-    step = Finding(
+    step = finding(
         code="rebaseline", text="Run the baseline again on today’s stack, then accept it as the new baseline.", gate=0
     )
     rotation = warning("rotation", "Rotation seen on this endpoint on 2026-04-13 at 14:52.")

@@ -5,6 +5,7 @@ import re
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
+from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 from sesame.utils import get_parameters
 
 from runs.models import EndpointRecord, ProfileRecord, RunRecord
@@ -29,6 +30,46 @@ def test_a_form_sent_twice_starts_one_run_and_a_changed_one_another(stage, engin
     changed = engineer.post("/runs/new/", GOOD | {"key": key, "repeats": "4"})
     assert changed.headers["Location"] != first.headers["Location"]
     assert RunRecord.objects.count() == 2
+
+
+def test_what_is_sent_twice_is_done_once(stage, engineer):
+    run = stage.run_in("finished")
+    page = engineer.get(f"/runs/{run.pk}/").content.decode()
+    key = re.search(r'action="/runs/\d+/again/">.*?name="key" value="([^"]+)"', page, re.S)[1]
+    have = re.search(r'name="have" value="(\d+)"', page)[1]
+    for _ in range(2):
+        again = engineer.post(f"/runs/{run.pk}/again/", {"key": key}, follow=True)
+    assert "This form was sent before and started run" in again.content.decode()
+    for _ in range(2):
+        more = engineer.post(f"/runs/{run.pk}/repeats/", {"n": "2", "have": have}, follow=True)
+    assert f"by now, not {have}; nothing was added." in more.content.decode()
+    assert RunRecord.objects.count() == 2
+    assert run.repeats.count() == int(have) + 2
+
+
+NUL, LONG = "a\x00b", "9" * 5000
+HOSTILE = ("again", "cancel", "complete", "repeats", "rescore", "forced", "delete")
+
+
+@pytest.mark.parametrize("value", [NUL, LONG, "\ud800", "-1", "<script>"])
+def test_no_value_of_a_form_is_a_fault_of_ours(stage, admin, value):
+    run = stage.run_in("finished")
+    fields = ("key", "endpoint", "profile", "n", "have", "scorer", "reason", "run", "kind", "name", "what", "sides")
+    sent = dict.fromkeys((*fields, "look", "n_responses", "cases", "decision", "note", "input_digest", "after"), value)
+    addresses = [f"/runs/{run.pk}/{act}/" for act in HOSTILE]
+    addresses += [
+        f"/suites/{SLUG}/baselines/",
+        "/endpoints/local/",
+        "/endpoints/local/try/",
+        "/follows/",
+        "/releases/new/",
+    ]
+    addresses += ["/runs/new/", "/probes/", "/replays/", "/lab/", "/schedules/", "/imports/", "/settings/tokens/"]
+    data = {name: text.encode("utf-8", "surrogatepass") for name, text in sent.items()}
+    body = encode_multipart(BOUNDARY, data)
+    for address in addresses:
+        answer = admin.generic("POST", address, body, MULTIPART_CONTENT)
+        assert answer.status_code < 500, (address, value[:9])
 
 
 @pytest.mark.parametrize(
@@ -171,5 +212,6 @@ def test_what_a_role_may_not_do_is_not_offered_and_refused(stage, client_of, rol
     assert ("Add repeats" in page) is may_start
     assert ("Delete run" in page) is may_delete
     assert client.get("/runs/new/").status_code == (200 if may_start else 403)
-    assert client.post(f"/runs/{run.pk}/repeats/", {"n": "1"}).status_code == (302 if may_start else 403)
     assert client.get(f"/runs/{run.pk}/delete/").status_code == (200 if may_delete else 403)
+    assert client.post(f"/runs/{run.pk}/repeats/", {"n": "1"}).status_code == (302 if may_start else 403)
+    assert client.get(f"/runs/{run.pk}/delete/").status_code == (302 if may_delete else 403)  # it is at work again

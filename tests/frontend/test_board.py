@@ -6,12 +6,12 @@ from html import unescape
 from types import SimpleNamespace
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from frontend.board import rows
 from frontend.board.words import describe_release
 from frontend.shell.charts import changes
-from runs.access import RUN
 from runs.baselines import set_baseline
 from runs.catalogue import store_default_policies
 from runs.models import EndpointRecord, ReleaseRecord, Rotation, RunRecord, WorkerRecord
@@ -21,6 +21,7 @@ from tests import build, probes
 from tests.casts import cast
 from tests.frontend import history_stage, release_runs
 from tests.frontend.history_stage import SLUG
+from tests.runs import judged
 
 pytestmark = pytest.mark.django_db
 MAX_STATEMENTS = 26  # however many releases wait
@@ -65,13 +66,48 @@ def test_a_release_without_a_sign_off_waits_with_its_ruler_a_reason_and_one_act(
     assert '<a class="button primary" href="/releases/' in row
 
 
-@pytest.mark.parametrize(
-    ("reason", "label"), [("rebaseline", "Run the baseline again"), ("model_changed", "Open"), ("batch_class", "Open")]
-)
-def test_a_rerun_of_the_baseline_is_offered_where_it_would_help(reason, label):
-    row = SimpleNamespace(verdict="not_comparable", id=1, url="/releases/1/")
-    each = SimpleNamespace(row=row, step="rebaseline", reason=reason, headline_gate=0, n_broken=0)
-    assert rows._act(each, frozenset({RUN})).label == label
+POLICY = {"slug": "sample", "rule": "paired", "tolerance_points": 20.0, "looks": [3, 10, 20]}
+
+
+@pytest.fixture
+def wobbly():
+    """Two runs of few cases that leave a release open until there are ten repeats."""
+    version, by = judged.suite(n_cases=7, policy=POLICY), build.process()
+    return [judged.run(version, repeats=3, by=by) for _ in range(2)]
+
+
+def test_the_board_offers_an_act_as_the_release_s_page_does(wobbly, client_of):
+    release = judged.release(*wobbly)
+    board, page = client_of("engineer").get, f"/releases/{release.pk}/"
+    settled = f'href="{page}settle/"'
+    for fields, is_offered in (
+        ({}, True),
+        ({"is_one_draw": True}, False),
+        ({"is_one_draw": False, "status": "incomplete"}, False),
+        ({"status": "running"}, False),
+        ({"status": "finished"}, True),
+    ):
+        RunRecord.objects.filter(pk=wobbly[1].pk).update(**fields)
+        for address in ("/", page):
+            assert (settled in board(address).content.decode()) == is_offered, (address, fields)
+    assert settled not in client_of("viewer").get("/").content.decode()
+
+
+def test_many_releases_that_may_be_settled_are_read_in_as_many_statements_as_one(
+    wobbly, client_of, django_assert_max_num_queries
+):
+    client = client_of("engineer")
+    judged.release(*wobbly)
+    client.get("/")
+    with CaptureQueriesContext(connection) as statements:
+        client.get("/")
+    assert len(statements) <= MAX_STATEMENTS + 2  # the runs of their gates, and what serves now
+    for treatment in ("service", "stack"):
+        judged.release(*wobbly, treatment=treatment)
+    judged.release(*(judged.run(wobbly[0].suite_version, repeats=3, by=build.process()) for _ in range(2)))
+    with django_assert_max_num_queries(len(statements)):
+        page = client.get("/").content.decode()
+    assert page.count("/settle/") > 1
 
 
 @pytest.mark.parametrize(
@@ -119,7 +155,7 @@ def test_a_newer_release_of_the_same_folds_the_older(released, viewer):
     ]
     words = words_of(viewer.get("/"))
     assert "One release is not settled." in words
-    assert re.search(rf"release {newer.pk} · {SLUG} · just now \+1 earlier release {release.pk} , inconclusive", words)
+    assert re.search(rf"release {newer.pk} · {SLUG} · [^+]+ \+1 earlier release {release.pk} , inconclusive", words)
 
 
 def waiting():
@@ -176,7 +212,7 @@ def test_a_paused_endpoint_and_a_failed_run_are_stuck_with_what_helps(viewer):
         in words
     )
     assert re.search(rf"Run failed run {run.pk}, colours on local, .*: PROD_KEY is not set on worker gpu-2\.", words)
-    assert f"/runs/new/?suite=colours&amp;endpoint=local&amp;profile={run.profile.slug}" in page.content.decode()
+    assert f'href="/runs/{run.pk}/" data-row>Open</a>' in page.content.decode()
     assert f"run {waits.pk} colours" in words
 
 
@@ -213,7 +249,7 @@ def test_an_expired_baseline_needs_somebody_until_there_is_a_new_one(settings, v
     words = words_of(page)
     assert "A baseline expired" in words
     assert re.search(rf"Baseline expired {SLUG} on acme-7b-ft, fast: run {expired.run_id}, .* since 2026-09-06", words)
-    assert f"/runs/new/?suite={SLUG}&amp;endpoint=" in page.content.decode()
+    assert f'href="/suites/{SLUG}/#baselines" data-row>Open</a>' in page.content.decode()
     user = django_user_model.objects.get(username="mira")
     set_baseline(suite=SLUG, run=noticed.pk, reason="Held.", user=user)
     assert "Baseline expired" not in words_of(viewer.get("/"))

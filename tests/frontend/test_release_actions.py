@@ -285,6 +285,32 @@ def test_the_baseline_is_run_again_as_it_was_asked_for(client_of, made):
     assert again.repeats.count() == 5
 
 
+@of_kind("not_comparable")
+def test_a_form_that_is_sent_twice_runs_a_side_again_once(client_of, made):
+    engineer, address = client_of("engineer"), f"/releases/{made.pk}/rerun/?side=baseline"
+    key = re.search(r'name="key" value="([^"]+)"', engineer.get(address).content.decode())[1]
+    fields = {"sides": "alone", "what": "suite", "endpoint": "local", "key": key}
+    first, second = (engineer.post(address, fields) for _ in range(2))
+    assert first.headers["Location"] == second.headers["Location"]
+    assert RunRecord.objects.count() == 3
+    assert "Nothing was added." in words_of(engineer.get(second.headers["Location"]).content.decode())
+
+
+@of_kind("noisy")
+def test_both_sides_that_a_step_names_are_run_again_in_turn_under_its_profile(client_of, made):
+    engineer = client_of("engineer")
+    address = f"/releases/{made.pk}/rerun/?gate=0&side=baseline&side=candidate&profile=pinned"
+    form = engineer.get(address).content.decode()
+    assert "Run both sides under <bdi>pinned</bdi>" in form
+    assert form.count("run again") == 0
+    assert 'name="endpoint"' not in form
+    engineer.post(address, {"sides": "both", "what": "suite"})
+    baseline, candidate = RunRecord.objects.order_by("pk")[2:]
+    assert {run.profile.slug for run in (baseline, candidate)} == {"pinned"}
+    assert f"in turn with run {baseline.pk}" in candidate.events.get(code="created").text
+    assert engineer.get(address.replace("pinned", "nothing")).status_code == 404
+
+
 @pytest.mark.nightly
 def test_the_reference_set_may_be_run_first(client_of):
     release_runs.policies()

@@ -2,7 +2,6 @@
 
 import pytest
 
-from evalboard.contract.release import Finding
 from evalboard.contract.run import Draws
 from frontend.release import page, views
 from frontend.release import steps as release_steps
@@ -122,32 +121,62 @@ def test_judging_the_service_is_offered_where_model_or_stack_stand_in_the_way(co
     assert not any("service" in each.label for each in release_steps.steps(judged, EVERYTHING))
 
 
+BOTH = ("baseline", "candidate")
+
+
 @pytest.mark.parametrize(
-    ("reason", "label"),
+    ("step", "block", "named", "label", "query"),
     [
-        ("rebaseline", "Run the baseline again"),
-        ("stack_changed", "Run the baseline again"),
-        ("scorer_changed", "Score the baseline again"),
-        ("batch_class", "Run the candidate under fast"),
-        ("model_changed", None),  # no run of either side again has another model
+        ("rebaseline", "rebaseline", ("baseline",), "Run the baseline again", "gate=0&side=baseline"),
+        ("rebaseline", "scorer_changed", (), "Score the baseline again", ""),
+        (
+            "rebaseline",
+            "batch_class",
+            ("candidate",),
+            "Run the candidate under fast",
+            "gate=0&side=candidate&profile=fast",
+        ),
+        ("rebaseline", "model_changed", (), None, ""),  # no run of either side again has another model
+        ("pin_batch", "mixed_fingerprint", ("baseline",), "Run the baseline again", "gate=0&side=baseline"),
+        ("pin_batch", "mixed_fingerprint", BOTH, "Run both sides in turn", "gate=0&side=baseline&side=candidate"),
+        ("pin_batch", "", BOTH, "Run both sides under pinned", "gate=0&side=baseline&side=candidate&profile=pinned"),
+        ("run_in_turn", "", BOTH, "Run both sides in turn", "gate=0&side=baseline&side=candidate"),
+        ("share_seeds", "", ("candidate",), "Run the candidate again", "gate=0&side=candidate"),
+        ("draw_again", "", ("baseline",), "Run the baseline again", "gate=0&side=baseline"),
+        ("draw_again", "", ("candidate",), "Run the candidate again", "gate=0&side=candidate"),
+        ("draw_again", "", BOTH, "Run both sides in turn", "gate=0&side=baseline&side=candidate"),
     ],
 )
-def test_the_button_names_the_side_that_the_step_names(reason, label):
+def test_the_button_acts_on_the_sides_that_the_step_names(step, block, named, label, query):
     """The sentence of the step is "Run the candidate under the baseline's profile." where batches differ."""
-    sides = {"baseline": staged.side(61, (80.0,), profile="fast"), "candidate": staged.side(62, (80.0,))}
-    gate = staged.gate(interval=None, verdict="not_comparable", reasons=(staged.note(reason, "Because."),), **sides)
-    blocked = staged.report(gate, next=(staged.finding("rebaseline", "Do it.", 0),))
-    labels = [each.label for each in release_steps.steps(blocked, EVERYTHING)]
-    assert [each for each in labels if "baseline" in each or "candidate" in each] == ([label] if label else [])
+    sides = {
+        "baseline": staged.side(61, (80.0,), profile="fast", draws=Draws(0.7, 1)),
+        "candidate": staged.side(62, (80.0,), draws=Draws(0.7, 2)),
+    }
+    reasons = (staged.note(block or "noisy", "Because."),)
+    gate = staged.gate(interval=None, verdict="not_comparable", reasons=reasons, **sides)
+    blocked = staged.report(gate, settle=None, next=(staged.finding(step, "Do it.", 0, named, block),))
+    first, *_ = release_steps.steps(blocked, EVERYTHING)
+    assert (None if first.label.startswith("Judge") else first.label) == label
+    assert label is None or not query or first.url == f"/releases/{blocked.id}/rerun/?{query}"
 
 
-@pytest.mark.parametrize("names", [("baseline",), ("candidate",), ("baseline", "candidate")])
-def test_each_side_whose_repeats_are_one_draw_has_a_button_to_run_it_again(names):
-    one = Draws(0.7, None, is_one=True)
-    sides = {name: staged.side(run, (80.0,), draws=one if name in names else Draws()) for name, run in SIDES.items()}
-    opened = staged.report(staged.gate(**sides), settle=None, next=(staged.finding("draw_again", "Again.", 0),))
-    labels = [each.label for each in release_steps.steps(opened, EVERYTHING)]
-    assert labels == [*(f"Run the {name} again" for name in names), "Sign off…"]
+@pytest.mark.parametrize(
+    ("step", "labels"),
+    [
+        ("rerun_missing", ["Complete run 61", "Complete run 62"]),
+        ("share_seeds", ["Complete run 61", "Complete run 62"]),  # of one seed: a side lacks repeats of the other
+        ("second_run", ["Run the baseline a second time", "Run the candidate a second time"]),
+    ],
+)
+@pytest.mark.parametrize("named", [("baseline",), ("candidate",), BOTH])
+def test_each_side_that_a_step_names_has_a_button_of_its_own(step, labels, named):
+    sides = {
+        name: staged.side(run, (80.0,), draws=Draws(0.7, 1), profile=name, endpoint=name) for name, run in SIDES.items()
+    }
+    opened = staged.report(staged.gate(**sides), settle=None, next=(staged.finding(step, "Again.", 0, named),))
+    shown = [each.label for each in release_steps.steps(opened, EVERYTHING)]
+    assert shown == [*(label for name, label in zip(SIDES, labels, strict=True) if name in named), "Sign off…"]
 
 
 def test_a_no_ship_leads_to_the_cases_that_broke_whoever_reads_it():
@@ -178,10 +207,13 @@ def test_while_repeats_are_at_work_nothing_else_is_urged():
 
 @pytest.mark.parametrize("is_shown", [True, False])
 def test_a_step_that_cannot_be_done_now_comes_last_with_its_reason_and_one_that_never_can_is_left_out(is_shown):
-    again, sign = staged.finding("rebaseline", "Run it again.", 0), staged.finding("certify", "Measure it.", 0)
+    again, sign = (
+        staged.finding("rebaseline", "Run it again.", 0, ("baseline",)),
+        staged.finding("certify", "Measure it.", 0),
+    )
     waiting = staged.report(next=(again, sign))
     no = ActOffer("again", "Run 61 is running.", is_shown)
-    lines = release_steps.steps(waiting, EVERYTHING, can_again=lambda run: no if run == 61 else ActOffer("again"))
+    lines = release_steps.steps(waiting, EVERYTHING, can=lambda act, runs: no if 61 in runs else ActOffer(act))
     assert [(line.label, line.refused) for line in lines if line.refused] == (
         [("Run the baseline again", "Run 61 is running.")] if is_shown else []
     )
@@ -224,7 +256,7 @@ def test_only_a_ship_may_be_approved():
 
 
 def test_a_side_without_a_certificate_leads_to_the_probe_that_would_give_one():
-    wanting = staged.report(next=(Finding(code="certify", text="Have the promise measured.", gate=0),))
+    wanting = staged.report(next=(staged.finding("certify", "Have the promise measured.", 0),))
     first = release_steps.steps(wanting, EVERYTHING)[0]
     assert (first.label, first.is_primary) == ("Probe determinism", True)
     assert first.url == f"/probes/?endpoint={wanting.headline.candidate.endpoint}&kind=determinism#new"

@@ -109,7 +109,7 @@ def test_a_run_that_waits_for_its_scorer_says_so_on_its_page(engineer: Client) -
     words = words_of(engineer.get(f"/runs/{run.pk}/"))
     assert "The scores are not there yet." in words
     assert "No worker of pool default has the scorer folded (3f2a9c10)." in words
-    build.worker(name="second", scorers=[{"digest": DIGEST}])
+    build.worker(name="second", scorers=[{"digest": DIGEST, "problem": ""}])
     words = words_of(engineer.get(f"/runs/{run.pk}/"))
     assert "All responses are there. A worker scores them with folded: 0 of 3." in words
     assert "No worker of pool" not in words
@@ -117,11 +117,13 @@ def test_a_run_that_waits_for_its_scorer_says_so_on_its_page(engineer: Client) -
 
 def test_a_run_whose_scorer_scored_nothing_does_not_speak_of_a_log(engineer: Client) -> None:
     run = awaited()
-    worker = build.worker(name="second", scorers=[{"digest": DIGEST}])
+    worker = build.worker(name="second", scorers=[{"digest": DIGEST, "problem": ""}])
     lease = claim_scoring(worker=worker, left_alone=frozenset())
     assert lease is not None
     row = ScoringRecord.objects.get()
-    given = {each.index: ScorerReply(None, "Unscored: it raised.") for each in read_to_score(row.repeat)}
+    given = {
+        each.index: ScorerReply(None, "Unscored: it raised.") for part in read_to_score(row.repeat) for each in part
+    }
     finish_scoring(lease=lease, given=given)
     run.refresh_from_db()
     words = words_of(engineer.get(f"/runs/{run.pk}/"))

@@ -44,7 +44,7 @@ ROUNDS = {
     "frontend/compare/pair_chart.py": (3, "places"),
     "frontend/compare/views.py": (1, "a place"),
     "frontend/endpoints/shares.py": (6, "widths and places"),
-    "frontend/forced/sides.py": (1, "a place"),
+    "frontend/forced/parts.py": (1, "a place"),
     "frontend/lab/bisect_page.py": (1, "the width of a bar"),
     "frontend/lab/charts.py": (1, "places"),
     "frontend/probes/charts.py": (3, "widths and places"),

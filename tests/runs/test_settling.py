@@ -124,7 +124,7 @@ def test_asked_twice_it_is_done_once(open_one: ReleaseRecord, pair: tuple[RunRec
     plan = plan_of(open_one)
     asked = {"release_id": open_one.pk, "look": plan.look, "n_responses": plan.n_responses, "user": None}
     settle_release(**asked)
-    with pytest.raises(Conflict, match="cannot decide this release"):
+    with pytest.raises(Conflict, match="the verdict is taken when it has ended"):
         settle_release(**asked)
     assert RepeatRecord.objects.filter(run__in=pair).count() == 2 * plan.look
 

@@ -139,10 +139,18 @@ def test_what_it_names_must_be_there(stack: EngineProcess) -> None:
 
 
 def test_a_suite_with_more_cases_than_count_is_refused(stack: EngineProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runs.probes.known_answers.MAX_VERIFIED", verifying.N - 1)
+    monkeypatch.setattr("runs.forced.known_answers.MAX_ANSWERS", verifying.N - 1)
     with pytest.raises(InvalidInput) as refused:
         verifying.ask()
     assert refused.value.fields == {"parameters.suite": "It has 12 cases, and a verification reads 11 answers at most."}
+
+
+def test_without_forced_scoring_it_is_refused(stack: EngineProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalboard.wings.WINGS", ("lab",))
+    with pytest.raises(InvalidInput) as refused:
+        verifying.ask()
+    assert refused.value.fields == {"kind": "It needs forced scoring, which this installation does not have."}
+    assert not ProbeRecord.objects.exists()
 
 
 def test_the_reference_is_the_endpoints_own_and_the_suite_that_of_its_newest_run(stack: EngineProcess) -> None:

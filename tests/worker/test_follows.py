@@ -15,11 +15,14 @@ from runs.catalogue import note_rotation
 from runs.models import EndpointRecord, FollowRecord, OutboxMessage, ReplayRecord, RunRecord, Shard, WebhookRecord
 from runs.release import create_release
 from runs.replays import REPLAYS, create_replay
+from runs.run import add_repeats
 from runs.webhooks import delete_webhook, webhook_rows
 from runs.webhooks.follows import NO_EMAIL, create_address, follow, follow_rows, unfollow
 from runs.work import rollup
 from tests import build, judged
+from tests.api.conftest import Api
 from tests.receiver import Receiver, receiver
+from tests.runs import logs
 from worker.sending import send_next
 
 pytestmark = pytest.mark.django_db
@@ -84,6 +87,66 @@ def test_a_case_that_turns_in_a_newer_finished_run_reaches_who_follows_it(there:
     assert sorted(told(there)) == sorted(texts)
     (sea,) = follow_rows(person, name="colours/sea")
     assert (sea.kind, sea.url) == ("case", "/suites/colours/cases/sea/")
+
+
+def test_a_turn_is_told_once_however_often_its_run_ends(there: Receiver) -> None:
+    person = build.user()
+    create_address(url=there.url, person=person)
+    right, wrong = (build.TARGET,) * 3, (build.TARGET, "red", "red")
+    early = build.finished_run(right)
+    follow(kind="case", name="colours/sea", person=person)
+    turned = build.finished_run(wrong)
+    assert [text.partition(".")[0] for text in told(there)] == [
+        f"Case sea of colours fails every time in run {turned.pk} on local (1 of 1); it passed every time in run "
+        f"{early.pk} (1 of 1)"
+    ]
+    add_repeats(run_id=turned.pk, n=1)
+    build.decode(turned, 2, wrong)
+    assert RunRecord.objects.get(pk=turned.pk).status == "finished"
+    assert len(told(there)) == 1
+    add_repeats(run_id=turned.pk, n=1)
+    build.decode(turned, 3, right)  # its repeats differ now, which is no turn back
+    back = build.finished_run(right)
+    assert [f"run {back.pk} " in text and f"run {turned.pk} (2 of 2)" in text for text in told(there)] == [False, True]
+
+
+def test_two_endpoints_that_answer_a_case_in_turn_are_no_turns_of_it(there: Receiver) -> None:
+    person = build.user()
+    create_address(url=there.url, person=person)
+    right, wrong = (build.TARGET,) * 3, (build.TARGET, "red", "red")
+    build.finished_run(right)
+    build.finished_run(wrong, on="other")
+    follow(kind="case", name="colours/sea", person=person)
+    for _ in range(2):
+        build.finished_run(right)
+        build.finished_run(wrong, on="other")
+    assert told(there) == []
+    build.finished_run(right, on="other")
+    (text,) = told(there)
+    assert "passes every time" in text
+    assert "on other" in text
+
+
+def test_an_import_is_not_followed_and_tells_who_follows_its_suite_or_case(there: Receiver, client: Client) -> None:
+    person = build.user()
+    create_address(url=there.url, person=person)
+    with pytest.raises(InvalidInput) as refused:
+        follow(kind="import", name="1", person=person)
+    assert "An import has ended when it is answered; follow its suite or a case." in refused.value.fields["kind"]
+    asked = Api(build.token(person)).post("/follows/", {"kind": "import", "name": "1"})
+    assert (asked.status_code, asked.json()["fields"]) == (400, refused.value.fields)
+    client.force_login(person)
+    page = client.post("/follows/", {"kind": "import", "name": "1"}, follow=True)
+    assert "An import has ended when it is answered; follow its suite or a case." in page.content.decode()
+    first = logs.stored(logs.log())
+    slug, case = first.suite_version.suite.slug, first.suite_version.cases.get(index=0).case_id
+    follow(kind="suite", name=slug, person=person)
+    follow(kind="case", name=f"{slug}/{case}", person=person)
+    worse = [logs.response(each, repeat, score=float(each != case)) for each in logs.CASES for repeat in (1, 2)]
+    second = logs.stored(logs.log(*worse), "two")
+    ended, turned = sorted(told(there), key=lambda text: text.startswith("Case"))
+    assert ended.startswith(f"Run {second.pk} of {slug} on")
+    assert turned.startswith(f"Case {case} of {slug} fails every time in run {second.pk} on")
 
 
 def test_one_message_for_each_address_and_none_for_others(there: Receiver) -> None:

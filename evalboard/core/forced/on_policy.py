@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.forced import AnswerFigures, Estimate, ForcedFigures
+from evalboard.contract.forced import AnswerFigures, ForcedFigures
+from evalboard.contract.parts import Estimate
 from evalboard.core.forced.figures import CLIP_RANGE, measure_forced, measure_responses
 from evalboard.core.forced.positions import ForcedPositions, Numbers, WorstPosition, find_log_ratios, list_worst
 from evalboard.core.rollouts import Rollout, refuse_zeros

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.contract.base import finite
-from evalboard.contract.forced import Estimate
+from evalboard.contract.parts import Estimate
 from evalboard.core.stats import beta_quantile, normal_quantile, student_quantile
 
 Numbers = NDArray[np.float64]

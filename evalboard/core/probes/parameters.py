@@ -53,7 +53,7 @@ _FIELDS: dict[str, dict[str, tuple[Any, FieldCheck]]] = {
     "audit": {"max_tokens": (64, check_whole(1, 512))},
     "verify": {},
 }
-# Slugs; of a verification each has its default, which the server finds (`runs.probes.known_answers`).
+# Slugs; of a verification each has its default, which the server finds (`runs.forced.known_answers`).
 _NAMES = ("suite", "reference", "numerics", "planted")
 _BUILT_IN = {
     "seed": probe_prompts.OPEN_ENDED,

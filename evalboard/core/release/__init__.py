@@ -2,7 +2,6 @@
 
 from evalboard.core.release.gate import GateQuestion, TargetedScores, VerdictLine
 from evalboard.core.release.gate_verdict import FIRST_VERDICT_RULES, VERDICT_RULES, digest_verdict, find_change
-from evalboard.core.release.next_steps import NOT_BY_RERUN, find_rebaselined
 from evalboard.core.release.other_causes import AS_JUDGED, CAUSE_OF, OK, CauseState, find_other_causes
 from evalboard.core.release.serving import DecodedSide
 from evalboard.core.release.verdict import GateEvidence, has_enough_cases, judge_gate, judge_release
@@ -11,7 +10,6 @@ __all__ = [
     "AS_JUDGED",
     "CAUSE_OF",
     "FIRST_VERDICT_RULES",
-    "NOT_BY_RERUN",
     "OK",
     "VERDICT_RULES",
     "CauseState",
@@ -23,7 +21,6 @@ __all__ = [
     "digest_verdict",
     "find_change",
     "find_other_causes",
-    "find_rebaselined",
     "has_enough_cases",
     "judge_gate",
     "judge_release",

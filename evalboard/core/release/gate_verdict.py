@@ -7,7 +7,7 @@ Shape, version 1. Points everywhere, not rounded; null is "not known"; `gate` is
 high].
 
     {"version", "rules", "verdict", "summary", "summary_bold": [start, end] or null, "headline_gate",
-     "reasons", "warnings", "next": [{"code", "text", "gate"}],
+     "reasons", "warnings", "next": [{"code", "text", "gate", "sides" that run again, "block" that it undoes}],
      "gates": [{"tier", "suite", "verdict", "reasons", "warnings", "next": [{"code", "text"}],
                 "n_cases", "n_cases_judged", "points_per_case",
                 "difference", "low", "high", "level",
@@ -50,7 +50,7 @@ from evalboard.core.release.gate import (
 
 DOCUMENT_VERSION = 1
 # Changed whenever the same inputs would give another verdict, another number, or other words.
-VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.20"
+VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.21"
 FIRST_VERDICT_RULES = "verdict 1.1"  # of documents that do not name theirs
 Json = dict[str, Any]
 UNSTORED = ("p_change", "logged", "later_looks")  # fields of a verdict that no document has

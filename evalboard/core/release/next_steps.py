@@ -2,15 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from evalboard.contract.release import Expected, TargetedSettling
+from evalboard.contract.run import Draws
+from evalboard.core.profile import OBSERVED
 from evalboard.core.release.evidence import GREEDY, Evidence
 from evalboard.core.release.gate import VerdictLine
 from evalboard.core.release.settle import SettlingLook
 from evalboard.core.stats import COPIED, POWER
 
 REBASELINE = "rebaseline"
-NOT_BY_RERUN = frozenset({"model_changed", "batch_class", "scorer_changed"})  # a rerun of the baseline changes none
+BOTH = ["baseline", "candidate"]
+BATCH_CLASS = "batch_class"
+NOT_BY_RERUN = ("model_changed", "scorer_changed", "unknown_stack", "prompts_unknown")  # a rerun changes none
 FACTS_OF_BLOCKS = ("is_prompt_judged", "is_stack_judged", "moved")  # that a step to undo one needs
 TO_THE_BLOCKS = {  # of the others: REBASELINE
     "mixed_fingerprint": "pin_batch",
@@ -26,6 +31,7 @@ FOR_OTHERS = {
 }
 RUN_IN_TURN = "run_in_turn"
 SECOND_RUN = "second_run"
+IN_TURN, PIN_BATCH = (VerdictLine(code, {"sides": BOTH}) for code in (RUN_IN_TURN, "pin_batch"))
 # Steps that decode responses. Those of a log were decoded elsewhere, and only the tool that made it can do so again.
 DECODING = frozenset(
     {
@@ -49,16 +55,19 @@ def list_block_steps(block: VerdictLine) -> tuple[VerdictLine, ...]:
     if block.code == "computation_apart":
         return (VerdictLine("find_build"), VerdictLine(f"judge_{block.facts['judge']}"))
     facts = {name: block.facts[name] for name in FACTS_OF_BLOCKS if name in block.facts}
-    return (VerdictLine(TO_THE_BLOCKS.get(block.code, REBASELINE), {"block": block.code, **facts}),)
+    facts |= {"block": block.code, "sides": _find_sides(block)}
+    return (VerdictLine(TO_THE_BLOCKS.get(block.code, REBASELINE), facts),)
 
 
-def find_rebaselined(codes: Sequence[str]) -> str:
-    """Return which of a gate's reasons its step `rebaseline` is about; "" if none.
-
-    codes: of the reasons of a gate that is not comparable, in their order.
-    """
-    steps = {"computation_apart": "find_build", **TO_THE_BLOCKS}
-    return next((code for code in codes if steps.get(code, REBASELINE) == REBASELINE), "")
+def _find_sides(block: VerdictLine) -> list[str]:
+    """Return the sides that undo a block when they run again."""
+    if block.code == BATCH_CLASS:
+        [moved] = block.facts["moved"]
+        is_known = not {moved["baseline"], moved["candidate"]} & {None, OBSERVED}
+        return ["candidate"] if is_known and not block.facts.get("is_stack_judged") else []
+    if "side" in block.facts:  # several buckets served it
+        return [block.facts["side"]]
+    return [] if block.code in NOT_BY_RERUN else ["baseline"]
 
 
 def list_ship_steps(n_changed: int) -> tuple[VerdictLine, ...]:
@@ -72,7 +81,7 @@ def list_no_ship_steps(n_broken: int) -> tuple[VerdictLine, ...]:
 def list_noise_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
     """Return what helps a noisy side; not more repeats, as the range would likely stay as wide."""
     steps = (VerdictLine("use_paired"),)
-    return steps if evidence.is_steady else (VerdictLine("pin_batch"), *steps)
+    return steps if evidence.is_steady else (PIN_BATCH, *steps)
 
 
 def list_missing_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
@@ -85,7 +94,7 @@ def list_uncertified_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
     """Return what helps if only a certificate is missing, per endpoint and profile."""
     probes = dict.fromkeys((side["endpoint"], side["profile"]) for side in evidence.uncertified)
     certify = VerdictLine("certify", {"probes": [list(each) for each in probes]})
-    return (certify, VerdictLine("pin_batch"), VerdictLine("decide_by_hand"))
+    return (certify, PIN_BATCH, VerdictLine("decide_by_hand"))
 
 
 def list_one_draw_steps(sides: Sequence[str]) -> tuple[VerdictLine, ...]:
@@ -155,12 +164,12 @@ def with_load(steps: Sequence[VerdictLine], evidence: Evidence) -> tuple[Verdict
     """Return the steps, interleaving first if sides differ in load or vary, and were not interleaved."""
     is_read = evidence.load is not None and evidence.change is not None and not evidence.is_in_turn
     helps = (is_read or evidence.wanders) and all(step.code != RUN_IN_TURN for step in steps)
-    return (VerdictLine(RUN_IN_TURN), *steps) if helps else tuple(steps)
+    return (IN_TURN, *steps) if helps else tuple(steps)
 
 
 def list_wandering_steps() -> tuple[VerdictLine, ...]:
     """Return what helps if whole runs vary and sides were not interleaved; not more repeats."""
-    return (VerdictLine(RUN_IN_TURN), VerdictLine("pin_batch"), VerdictLine("decide_by_hand"))
+    return (IN_TURN, PIN_BATCH, VerdictLine("decide_by_hand"))
 
 
 def list_pairs(needed: Mapping[int, int]) -> list[list[int]]:
@@ -187,11 +196,18 @@ def list_open_steps(
     if settling.is_likely or (targeted is not None and targeted.chance >= POWER):
         return tuple(steps) if needed else tuple(further)
     if not evidence.share_seeds and evidence.draws_baseline.is_sampled and evidence.draws_baseline.seed is not None:
-        is_one_seed = evidence.draws_baseline.seed == evidence.draws_candidate.seed  # then their repeats differ
-        steps.insert(0, VerdictLine("share_seeds", {"is_one_seed": is_one_seed}))
+        steps.insert(0, VerdictLine("share_seeds", _find_unshared(evidence.draws_baseline, evidence.draws_candidate)))
     elif not needed and not evidence.is_steady and not evidence.is_sampled:
-        steps.insert(len(steps) - 1, VerdictLine("pin_batch"))
+        steps.insert(len(steps) - 1, PIN_BATCH)
     return (*steps, VerdictLine("decide_by_hand"))
+
+
+def _find_unshared(baseline: Draws, candidate: Draws) -> dict[str, Any]:
+    """Return the facts of the step that gives both sides equal seeds. Of one seed, repeats differ."""
+    ours, theirs = set(baseline.repeats), set(candidate.repeats)
+    is_one_seed = baseline.seed == candidate.seed
+    lacking = [side for side, n in zip(BOTH, (theirs - ours, ours - theirs), strict=True) if n]
+    return {"is_one_seed": is_one_seed, "sides": lacking if is_one_seed else ["candidate"]}
 
 
 def _list_further(

@@ -177,7 +177,10 @@ def _not_comparable(blocks: Sequence[Block], expired: Mapping[str, Any] | None) 
         reasons.insert(place, VerdictLine("rebaseline", expired))
     steps: dict[str, VerdictLine] = {}
     for step in (step for line in reasons for step in next_steps.list_block_steps(line)):
-        steps.setdefault(step.code, step)
+        first = steps.setdefault(step.code, step)
+        if first.facts.get("block") == step.facts.get("block"):  # of both sides
+            sides = dict.fromkeys((*first.facts.get("sides", ()), *step.facts.get("sides", ())))
+            steps[step.code] = replace(first, facts={**first.facts, "sides": list(sides)})
     return Ruling(verdict=NOT_COMPARABLE, reasons=tuple(reasons), next=tuple(steps.values()))
 
 

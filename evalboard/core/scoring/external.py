@@ -219,8 +219,8 @@ def _kind(name: str, options: Mapping[str, Option]) -> ScorerKind:
 
 
 PYTHON, COMMAND, HTTP = (
-    _kind("python", CONFINED | OPTIONS),
-    _kind("command", CONFINED | OPTIONS),
+    _kind("python", OPTIONS | CONFINED),
+    _kind("command", OPTIONS | CONFINED),
     _kind("http", OPTIONS),
 )
 EXTERNAL: Final = (PYTHON.name, COMMAND.name, HTTP.name)

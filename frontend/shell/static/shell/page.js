@@ -4,6 +4,7 @@ import { mount as mountCopy } from "./copy.js";
 import { mount as mountFind } from "./find.js";
 import { mount as mountFollow } from "./follow.js";
 import { mount as mountKeys } from "./keys.js";
+import { mount as mountOnce } from "./once.js";
 import { mount as mountPlaces } from "./places.js";
 import { mount as mountPrint } from "./print.js";
 import { mount as mountSections } from "./sections.js";
@@ -16,3 +17,4 @@ mountFollow(document);
 mountPlaces(document);
 mountPrint(document);
 mountSections(document);
+mountOnce(document);  // after those that send a form themselves

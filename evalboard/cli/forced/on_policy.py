@@ -11,7 +11,7 @@ import typer
 
 from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP
-from evalboard.cli.forced import follow_scoring
+from evalboard.cli.forced.force import create_forced, follow_scoring, list_forced
 from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter
 from evalboard.client.access import connect
@@ -121,7 +121,7 @@ def _store(rollouts: Path, joined: "Sequence[Rollout] | None") -> "Answer[Forced
             sent = Path(folder) / f"{rollouts.stem}.jsonl"
             sent.write_text("".join(f"{json.dumps(write_row(each))}\n" for each in joined))
         answer = client.import_logs([LogFile(sent.name, sent)], log_format="rollouts", tell=transfer.tell)
-        scorings = client.forced_of_run(answer.value.runs[0].id)
+        scorings = list_forced(client, answer.value.runs[0].id)
         return next(each for each in scorings if each.value.is_reported)
 
 
@@ -131,7 +131,7 @@ def _check_run(run: str, on: str, profile: str, max_kl: float, *, give_up_after:
 
     with connect() as client:
         body = {"endpoint": on, **({"profile": profile} if profile else {})}
-        forced_id = client.create_forced(run, body).value.id
+        forced_id = create_forced(client, run, body).value.id
         answer = follow_scoring(client, forced_id, give_up_after=give_up_after)
     figures = answer.value.figures
     if answer.value.status != "finished" or figures is None:

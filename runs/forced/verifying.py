@@ -8,21 +8,17 @@ from datetime import timedelta
 from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, EvalboardError, LeaseLost
-from runs.forced import create_forced, verify_scoring
+from runs.forced.known_answers import KNOWN, ask_run, begin_verification, name_known_answers
+from runs.forced.scorings import create_forced
+from runs.forced.verification import verify_scoring
 from runs.models import AnswerSet, ForcedScoringRecord, ProbeRecord, RunRecord
-from runs.probes.known_answers import KNOWN, ask_run
-from runs.probes.probes import PROBES
+from runs.probes import PROBES, ProbeCourse
 from runs.store import storable
 from runs.work import Lease
 
 LOOKS_AGAIN = timedelta(seconds=5)
 Role = AnswerSet.Role
 Sets = dict[str, AnswerSet]  # by role
-
-
-def makes_no_calls(probe_id: int) -> bool:
-    """Tell whether a probe is a verification, which `go_on_verifying` works on."""
-    return ProbeRecord.objects.filter(pk=probe_id, kind=ProbeRecord.Kind.VERIFY).exists()
 
 
 def go_on_verifying(*, lease: Lease) -> None:
@@ -112,3 +108,6 @@ def _refuse_ended_badly(answers: AnswerSet) -> None:
         raise Conflict(f"Run {run.pk}, of its {answers.role}, is {run.status}. {run.failure}".strip())
     if scoring is not None and scoring.status == ForcedScoringRecord.Status.FAILED:
         raise Conflict(f"Forced scoring {scoring.pk}, of its {answers.role}, has failed. {scoring.error}".strip())
+
+
+COURSE = ProbeCourse(complete=name_known_answers, begin=begin_verification, go_on=go_on_verifying)

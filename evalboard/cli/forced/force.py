@@ -11,14 +11,18 @@ from evalboard.cli.errors import FAILED
 from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
-from evalboard.client.progress import forced_progress
+from evalboard.client.progress import WaitProgress
 from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.wording.numbers import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from evalboard.client.answers import Answer
     from evalboard.client.rest import RestClient
-    from evalboard.contract.forced import ForcedScoring
+    from evalboard.contract.forced import ForcedCost, ForcedScoring
+
+LIMITS = ("flip", "kl")
 
 
 def force(
@@ -41,7 +45,7 @@ def force(
 ) -> None:
     """Score a run's answers on another stack: how likely it finds each of their tokens."""
     chosen = _chosen(cases, tag, repeats)
-    limits = diff_limits.parse_limits(fail_on, diff_limits.OF_FORCED)
+    limits = diff_limits.parse_limits(fail_on, LIMITS)
     if cost:
         parse_id(run, "RUN")
         with connect() as client:
@@ -61,24 +65,78 @@ def force(
     with connect() as client:
         if not show:
             typer.echo(_say_cost(client, run, chosen), err=True)
-        forced_id = show or client.create_forced(run, stack | chosen).value.id
+        forced_id = show or create_forced(client, run, stack | chosen).value.id
         answer = follow_scoring(client, forced_id, give_up_after=give_up_after)
     decide(is_verdict=bool(limits))
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
     if answer.value.status != "finished":
         raise typer.Exit(FAILED)
-    raise typer.Exit(diff_limits.conclude(*diff_limits.find_reached(limits, diff_limits.judge_forced(answer.value))))
+    raise typer.Exit(diff_limits.conclude(*diff_limits.find_reached(limits, judge_forced(answer.value))))
 
 
-def follow_scoring(client: "RestClient", forced_id: str, *, give_up_after: float) -> "Answer[ForcedScoring]":
-    """Follow a forced scoring to its end."""
+def create_forced(client: "RestClient", run: str, body: dict[str, Any]) -> "Answer[ForcedScoring]":
+    from evalboard.contract.forced import ForcedScoring
+
+    return client.post(ForcedScoring, f"/runs/{run}/forced/", body)
+
+
+def list_forced(client: "RestClient", run: str) -> "Iterator[Answer[ForcedScoring]]":
+    """Yield the forced scorings of a run, newest first."""
+    from evalboard.contract.forced import ForcedScoring
+
+    return client.rows(ForcedScoring, f"/runs/{run}/forced/", {})
+
+
+def read_cost(client: "RestClient", run: str, chosen: dict[str, Any]) -> "ForcedCost":
+    """Return what scoring all answers of a run costs, or the chosen ones."""
+    from evalboard.contract.forced import ForcedCost
+
+    path = f"/runs/{run}/forced/cost/"
+    return (client.post(ForcedCost, path, chosen) if chosen else client.get(ForcedCost, path)).value
+
+
+def follow_scoring(
+    client: "RestClient", forced_id: str, *, give_up_after: float, sentence: str = "", come_back: str = ""
+) -> "Answer[ForcedScoring]":
+    """Follow a forced scoring to its end. sentence, come_back: where it is one of several."""
+    # Here and below, as it brings pydantic, which no help waits for.
+    from evalboard.contract.forced import ForcedScoring
+
     return follow_to_end(
-        lambda: client.forced(forced_id),
-        forced_progress,
-        sentence=f"Forced scoring {forced_id} goes on.",
-        come_back=f"evalboard force --show {forced_id}",
+        lambda: client.poll(ForcedScoring, f"/forced/{forced_id}/"),
+        _progress,
+        sentence=sentence or f"Forced scoring {forced_id} goes on.",
+        come_back=come_back or f"evalboard force --show {forced_id}",
         give_up_after=give_up_after,
     )
+
+
+def judge_forced(scoring: "ForcedScoring") -> diff_limits.Judge:
+    """Return the judge of a forced scoring that has ended."""
+
+    def judge(name: str, value: str) -> tuple[str, str]:
+        figures = scoring.figures
+        if figures is None:
+            return "", "several backends answered, so there are no figures for the whole"
+        if name == "kl":
+            if figures.kl_k3 is None or not scoring.are_draws:
+                return "", "the answers were not sampled from the distribution that their logprobs are of"
+            kl = figures.kl_k3.value
+            return (f"{kl:.3g} nats per token" if kl >= float(value) else ""), ""
+        if scoring.is_sampled:
+            return "", "the answers were sampled, so any token may differ from the most likely one"
+        if not figures.n_ranked:
+            return "", "of no token is it known whether this stack would have chosen it"
+        n = figures.n_not_top
+        return (f"{counted(n, 'token')} would have been chosen otherwise" if n else ""), ""
+
+    return judge
+
+
+def _progress(answer: "Answer[ForcedScoring]") -> WaitProgress:
+    scoring = answer.value
+    name, unit = f"forced scoring {scoring.id}", "answers"
+    return WaitProgress(name, unit, scoring.status, scoring.n_done, scoring.n_answers, scoring.is_terminal)
 
 
 def _chosen(cases: str, tag: str, repeats: str) -> dict[str, Any]:
@@ -90,7 +148,7 @@ def _chosen(cases: str, tag: str, repeats: str) -> dict[str, Any]:
 
 
 def _say_cost(client: "RestClient", run: str, chosen: dict[str, Any]) -> str:
-    cost = client.forced_cost(run, chosen).value
+    cost = read_cost(client, run, chosen)
     takes = f"{counted(cost.n_answers, 'answer')} with {counted(cost.n_tokens, 'token')}"
     text = f"Scoring run {run} takes {takes}, after prompts of {counted(cost.n_prompt_tokens, 'token')}."
     return f"{text} {cost.n_uncounted:,} answers have an unknown number of tokens." if cost.n_uncounted else text

@@ -1,11 +1,16 @@
-"""Forced scorings on other pages: of a comparison's sides, their pairs, and single responses."""
+"""Forced scorings on other pages: of a comparison's sides, their pairs, responses and runs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from evalboard.contract.forced import ForcedCost, ForcedScoring
+from evalboard.contract.forced import ForcedScoring
 from evalboard.contract.pair import TracePair
-from evalboard.wording.forced import describe_distance
+from evalboard.contract.run import Run
+from evalboard.wording.forced import describe_distance, describe_furthest, judge_trainer
+from evalboard.wording.on_policy import KINDS
+from frontend.shell.findings import Item, Part
+from runs import acts
 from runs.forced import (
     AnswerElsewhere,
     ForcedMark,
@@ -13,10 +18,12 @@ from runs.forced import (
     answers_elsewhere,
     forced_sides,
     forced_strip,
-    has_forced,
+    reported_scoring,
 )
 from runs.models import ComparisonRecord
+from runs.pairs.scored_answers import has_forced
 
+HEAD = "forced/_head.html"
 STRIP_WIDTH = 600  # of a strip's drawing; a page stretches it
 
 
@@ -31,15 +38,6 @@ class Scored:
     stack: str
     scoring: ForcedScoring
     sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A comparison's forced scorings, and whether more can be requested."""
-
-    scored: tuple[Scored, ...]
-    is_askable: bool
-    cost: ForcedCost | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +59,6 @@ class TokenStrip:
     n_agreed: int
     ticks: tuple[TokenTick, ...]
 
-    @property
-    def positions(self) -> frozenset[int]:
-        return frozenset(tick.position for tick in self.ticks)
-
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
@@ -78,6 +72,11 @@ class Elsewhere:
     ticks: tuple[TokenTick, ...]
     of: AnswerElsewhere
 
+    def token(self, at: int) -> "TokenElsewhere":
+        """Return one token of the response there."""
+        first_choice = next((tick.first_choice for tick in self.ticks if tick.position == at), "")
+        return TokenElsewhere(self.name, self.of.logprob(at), self.of.log_ratio(at), first_choice)
+
 
 @dataclass(frozen=True, slots=True)
 class TokenElsewhere:
@@ -89,25 +88,12 @@ class TokenElsewhere:
     first_choice: str
 
 
-def elsewhere(run_id: int, repeat: int, case_id: str) -> tuple[Elsewhere, ...]:
+def elsewhere(run_id: int, repeat: int, case_id: str) -> Part | None:
     """Return a response of a run on each stack that scored it."""
-    if not has_forced(run_id):
-        return ()
-    return tuple(_elsewhere(each) for each in answers_elsewhere(run_id, repeat, case_id))
-
-
-def token_elsewhere(strips: Sequence[Elsewhere], at: int) -> tuple[TokenElsewhere, ...]:
-    """Return one token of the response there, in the order of the strips."""
-    return tuple(
-        TokenElsewhere(
-            strip.name,
-            strip.of.logprob(at),
-            strip.of.log_ratio(at),
-            next((tick.first_choice for tick in strip.ticks if tick.position == at), ""),
-        )
-        for strip in strips
-        if at < strip.n_tokens
-    )
+    strips = tuple(map(_elsewhere, answers_elsewhere(run_id, repeat, case_id))) if has_forced(run_id) else ()
+    templates = {"head": HEAD, "tokens": "forced/_elsewhere.html", "token": "forced/_token.html"}
+    marks = frozenset(tick.position for strip in strips for tick in strip.ticks)
+    return Part(templates, {"elsewhere": strips}, marks={"": marks}) if strips else None
 
 
 def _elsewhere(answer: AnswerElsewhere) -> Elsewhere:
@@ -129,8 +115,8 @@ def _tick(mark: ForcedMark, n_tokens: int, url_at: Callable[[int], str]) -> Toke
     return TokenTick(mark.position, x, mark.first_choice, url_at(mark.position))
 
 
-def offer(comparison: ComparisonRecord) -> Offer | None:
-    """Return the forced scorings of a comparison's record; None for a run with itself."""
+def offer(comparison: ComparisonRecord, viewer: Any) -> Part | None:
+    """Return the forced scorings of a comparison, and whether a person may request more."""
     if comparison.baseline_id == comparison.candidate_id:
         return None
     sides = forced_sides(comparison.baseline, comparison.candidate)
@@ -145,23 +131,45 @@ def offer(comparison: ComparisonRecord) -> Offer | None:
         for side, stack, scoring in named
         if scoring is not None
     )
-    return Offer(scored, sides.is_askable, sides.cost) if scored or sides.is_askable else None
+    runs = comparison.baseline_id, comparison.candidate_id
+    may_force = sides.is_askable and acts.can_on_runs("force", runs, viewer)
+    shown = {"scored": scored, "may_force": may_force, "cost": sides.cost}
+    templates = {"head": HEAD, "actions": "forced/_ask.html", "sides": "forced/_compare.html"}
+    return Part(templates, {"forced": shown}) if scored or sides.is_askable else None
 
 
-def strips(pair: TracePair, url_at: Callable[[int], str]) -> tuple[TokenStrip, ...]:
+def strips(pair: TracePair, url_at: Callable[[int], str]) -> Part | None:
     """Return each side's response on the other side's stack, as far as scored and aligned by tokens.
 
     url_at: the pair's page at a position.
     """
     if pair.is_same_run or pair.is_approximate or not pair.has_forced:
-        return ()
+        return None
     named = (("baseline", pair.baseline, pair.candidate), ("candidate", pair.candidate, pair.baseline))
     read = (
         (side, forced_strip(int(of.run), of.repeat, pair.case, other_id=int(other.run))) for side, of, other in named
     )
-    return tuple(_strip(side, strip, url_at) for side, strip in read if strip is not None)
+    drawn = tuple(_strip(side, strip, url_at) for side, strip in read if strip is not None)
+    marks = {strip.side: frozenset(tick.position for tick in strip.ticks) for strip in drawn}
+    return Part({"head": HEAD, "tokens": "forced/_strips.html"}, {"strips": drawn}, marks=marks) if drawn else None
+
+
+def trainer(run: Run) -> Part | None:
+    """Return whether training is on-policy, and where it is least so, of a run of rollouts."""
+    scoring = reported_scoring(int(run.id)) if run.is_reported else None
+    if scoring is None or scoring.figures is None:
+        return None
+    kind = KINDS.get(judge_trainer(scoring) or "", "info")
+    worst = scoring.figures.worst
+    if worst is None or not worst.log_ratio:
+        return Part(items=(Item(kind, scoring.reading[0], link=("The numbers", f"{scoring.url}#numbers")),))
+    link = ("The answers furthest off", f"{scoring.url}#worst")
+    return Part(items=(Item(kind, scoring.reading[0], describe_furthest(worst.log_ratio), link=link),))
 
 
 def _strip(side: str, strip: ForcedStrip, url_at: Callable[[int], str]) -> TokenStrip:
     ticks = tuple(_tick(mark, strip.n_tokens, url_at) for mark in strip.marks)
     return TokenStrip(side, strip.scoring, strip.other_run, strip.n_tokens, strip.n_tokens - len(ticks), ticks)
+
+
+PARTS = (("comparison", offer), ("pair", strips), ("response", elsewhere), ("imported_run", trainer))

@@ -9,10 +9,10 @@ import typer
 from evalboard.cli import diff_limits
 from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP
+from evalboard.cli.forced.force import LIMITS, create_forced, follow_scoring, judge_forced, list_forced, read_cost
 from evalboard.cli.output import decide
-from evalboard.cli.wait import GiveUpAfter, follow_to_end
+from evalboard.cli.wait import GiveUpAfter
 from evalboard.client.access import connect
-from evalboard.client.progress import forced_progress
 from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.wording.verification import describe_numbers
 
@@ -41,12 +41,15 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print the verification as JSON.")] = False,
 ) -> None:
     """Check whether an endpoint serves a reference's weights, using answers of known origin."""
+    # Here, as it brings pydantic, which no help waits for.
+    from evalboard.contract.verification import Verification
+
     known = [("--control", control), *(("--numerics", each) for each in numerics)]
     known += [("--planted", planted)] if planted else []
     run_ids = [parse_id(text, option) for option, text in [("RUN", run), *known]]
     if len(set(run_ids)) < len(run_ids):
         raise typer.BadParameter("Each of them is a run of its own.", param_hint="RUN")
-    limits = diff_limits.parse_limits(fail_on, diff_limits.OF_VERIFICATION)
+    limits = diff_limits.parse_limits(fail_on, ("shift", *LIMITS))
     with connect() as client:
         profile = profile or client.run(control).value.profile
         forced_ids = [_score(client, each, on, profile, is_new=again) for each in run_ids]
@@ -57,21 +60,36 @@ def verify(
         first, *more = others[: len(numerics)]
         sent = {"control": control_id, "numerics": first, "more_numerics": ",".join(more)}
         sent |= {"planted": others[-1]} if planted else {}
-        answer = client.verification(own, {name: text for name, text in sent.items() if text})
+        sent = {name: text for name, text in sent.items() if text}
+        answer = client.get(Verification, f"/forced/{own}/verification/", sent)
     decide(is_verdict=True)
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
-    judge = diff_limits.judge_verification(answer.value, scorings[0])
+    judge = _judge(answer.value, scorings[0])
     raise typer.Exit(CODES[answer.value.state] or diff_limits.conclude(*diff_limits.find_reached(limits, judge)))
+
+
+def _judge(verification: "Verification", scoring: "ForcedScoring") -> diff_limits.Judge:
+    """Return the judge of a verification. scoring: that of the endpoint's answers."""
+    judge_scoring = judge_forced(scoring)
+
+    def judge(name: str, value: str) -> tuple[str, str]:
+        if name != "shift":
+            return judge_scoring(name, value)
+        if verification.state == "too_few_tokens":
+            return "", "there are too few tokens"
+        return ("" if verification.state == "same_stack" else verification.sentence.rstrip(".")), ""
+
+    return judge
 
 
 def _score(client: "RestClient", run: str, on: str, profile: str, *, is_new: bool) -> str:
     """Return the newest complete forced scoring of a run; request one if there is none."""
     if not is_new:
-        cost, name = client.forced_cost(run).value, _newest(client, profile)
-        for answer in client.forced_of_run(run):
+        cost, name = read_cost(client, run, {}), _newest(client, profile)
+        for answer in list_forced(client, run):
             if _is_of_all(answer.value, cost) and (answer.value.endpoint, answer.value.profile) == (on, name):
                 return answer.value.id
-    return client.create_forced(run, {"endpoint": on, "profile": profile}).value.id
+    return create_forced(client, run, {"endpoint": on, "profile": profile}).value.id
 
 
 def _newest(client: "RestClient", profile: str) -> str:
@@ -92,12 +110,9 @@ def _is_of_all(scoring: "ForcedScoring", cost: "ForcedCost") -> bool:
 
 def _follow(client: "RestClient", forced_id: str, come_back: str, give_up_after: float) -> "ForcedScoring":
     """Wait for a scoring and return it; exits where nothing of it could be scored."""
-    scoring = follow_to_end(
-        lambda: client.forced(forced_id),
-        forced_progress,
-        sentence="The forced scorings go on.",
-        come_back=come_back,
-        give_up_after=give_up_after,
+    sentence = "The forced scorings go on."
+    scoring = follow_scoring(
+        client, forced_id, give_up_after=give_up_after, sentence=sentence, come_back=come_back
     ).value
     if scoring.status != "finished":
         decide()

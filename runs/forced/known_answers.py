@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.forced import MAX_VERIFIED
+from runs.forced.verification import MAX_ANSWERS
 from runs.models import AnswerSet, EndpointRecord, ProbeRecord, RunRecord
 from runs.run import create_run, named_endpoint, named_suite_version
 
@@ -40,8 +40,8 @@ def name_known_answers(target: EndpointRecord, given: Mapping[str, Any]) -> dict
         named = {f"parameters.{name}": words for name, words in fields.items()}
         raise InvalidInput("The probe is not valid.", fields=named)
     version = named_suite_version(str(slugs["suite"]), None)
-    if version.n_cases > MAX_VERIFIED:
-        words = f"It has {version.n_cases:,} cases, and a verification reads {MAX_VERIFIED:,} answers at most."
+    if version.n_cases > MAX_ANSWERS:
+        words = f"It has {version.n_cases:,} cases, and a verification reads {MAX_ANSWERS:,} answers at most."
         raise InvalidInput("The probe is not valid.", fields={"parameters.suite": words})
     return {**slugs, "suite_version": version.number}
 
