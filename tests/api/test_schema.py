@@ -39,7 +39,7 @@ ANSWERED = [
 REFUSED = [*ANSWERED, checks.negative_data_rejection]
 IS_SOAK = os.environ.get("EVALBOARD_SOAK") == "1"
 # Examples of one operation: right and wrong ones as admin, and right ones that everybody else sends too.
-RIGHT, WRONG, OTHERS = (50, 50, 10) if IS_SOAK else (1, 1, 1)
+RIGHT, WRONG, OTHERS = (25, 25, 5) if IS_SOAK else (1, 1, 1)
 # Whom each address refuses is what test_access.py is about.
 OTHER_ROLES = ("anonymous", *(role for role in ROLES if role != "admin")) if IS_SOAK else ("viewer",)
 
