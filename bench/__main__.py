@@ -46,6 +46,7 @@ WITH_DATABASE = (
     "pages",
     "sign_in",
     "find",
+    "scorers",
 )
 WITHOUT_DATABASE = ("cli", "diff", "sampled", "verdict", "edges", "probes", "truth", "forced")
 PARTS = (*WITH_DATABASE, *WITHOUT_DATABASE)

@@ -132,7 +132,7 @@ def describe_run(run: Run) -> Headline:
         is_deserted = any(warning.code == DESERTED for warning in run.warnings)  # the banner below says why
         waiting = "" if is_deserted else run.waiting or SAID.write("first_free")
         return Headline(SAID.write("queued"), f"{waiting} {worth}".lstrip())
-    if run.status == "running" and run.waiting:
+    if run.status == "running" and run.waiting and run.progress.n_done == run.progress.n_total:
         is_deserted = any(warning.code == DESERTED for warning in run.warnings)
         return _with_more(SAID.write("scores_wait") if is_deserted else run.waiting, worth)
     if run.status == "running":

@@ -25,6 +25,7 @@ from runs.models import (
     RepeatRecord,
     RunRecord,
     ScheduleRecord,
+    Suite,
     WebhookRecord,
 )
 from runs.release import SETTLE_ACTS, settle_plans
@@ -177,12 +178,13 @@ WALK: dict[tuple[str, type], tuple[tuple[str, ...], str, dict[str, str]]] = {
     ("delete", RunRecord): (("delete_run",), "", {"run_delete": "acts.delete"}),
     ("replace", RunRecord): (("import_log",), "import", {}),
     ("add_repeats", RunRecord): (("add_repeats",), "", {"run_repeats": "acts.add_repeats"}),
-    ("rescore", RunRecord): (("rescore",), "", {"run_rescore": "acts.rescore"}),
+    ("rescore", RunRecord): (("rescore",), "scorer test", {"run_rescore": "acts.rescore"}),
+    ("adopt", Suite): (("adopt_scorer",), "scorer adopt", {"suite_scorers": "may_adopt|offered"}),
     ("compare", RunRecord): (("compare",), "compare", {}),
     ("force", RunRecord): (
         ("create_forced", "create_forced_pair"),
         "force",
-        {"run_forced": "acts.force", "forced_pair": "may_force"},
+        {"forced_pair": "may_force"},
     ),
     ("judge", RunRecord): (("create_release",), "release", {"release_new": "acts.judge|^ +viewer.may_run"}),
     ("replay", RunRecord): (("create_replay",), "replay", {"pair_replay": "replay"}),
@@ -209,7 +211,7 @@ WALK: dict[tuple[str, type], tuple[tuple[str, ...], str, dict[str, str]]] = {
     ("settle_targeted", ReleaseRecord): (("settle",), "settle --targeted", {}),
 }
 # Done in a browser, or by REST: what cannot be taken back, what a person signs, and small corrections of a run.
-WITHOUT_COMMAND = {(act, RunRecord) for act in ("cancel", "delete", "add_repeats", "rescore")}
+WITHOUT_COMMAND = {(act, RunRecord) for act in ("cancel", "delete", "add_repeats")}
 WITHOUT_COMMAND |= {("delete", ExperimentRecord), ("sign", ReleaseRecord), ("test", WebhookRecord)}
 TAG = re.compile(
     r"""{% (if|elif|else|endif)\b(.*?)%}|(?:<form[^>]*action|<a class="button[^>]*href)="{% url '(\w+)'|"""

@@ -160,5 +160,5 @@ def test_the_dialog_does_what_may_be_done_to_the_page_and_to_what_it_finds(stage
     field.fill(f"run {run.pk}")
     expect(options(page).filter(has_text="Run again")).to_have_count(1)
     options(page).filter(has_text="Run again").click()
-    expect(page.get_by_text(f"with the settings of run {run.pk}")).to_be_visible()
+    expect(page.get_by_text(f"it has the settings of run {run.pk}")).to_be_visible()
     watched.check()
