@@ -15,7 +15,7 @@ from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
-from evalboard.core import digest
+from evalboard.core import digest, scoring
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.trace import TokenTrace, encode_block, make_trace, pack_vocabulary
 from runs.access import create_token, grant_role
@@ -42,8 +42,8 @@ from runs.models import (
     WorkerRecord,
 )
 from runs.run import Pick, create_run, run_page
-from runs.suites import push_suite
-from runs.work import rollup
+from runs.suites import finish_trial, push_suite, trial_work
+from runs.work import Lease, rollup
 
 TARGET = "blue"
 _PINNED = DEFAULT_PROFILES["pinned"]["settings"]
@@ -274,3 +274,11 @@ def case_rows(run_id: int, *, query: str = "", only: str = "", offset: int = 0, 
 def comparison_report(comparison_id: int) -> Any:
     """What the page of a comparison is drawn of, read as it is stored by now."""
     return report_of(ComparisonRecord.objects.get(pk=comparison_id))
+
+
+def answer_trial(lease: Lease, text: str) -> None:
+    """End a claimed trial with an answer, scored as a worker scores it."""
+    _, case = trial_work(lease.id)
+    given = scoring.score(case["scorer"], text=text, target=case["target"], tools=case["tools"])
+    scored = scoring.ScorerReply(given.value, given.reason)
+    finish_trial(lease=lease, text=text, thinking=None, finish_reason="stop", seconds=0.5, scored=scored)

@@ -175,7 +175,7 @@ def test_a_get_of_a_page_that_only_takes_forms_leads_to_its_form() -> None:
 
 
 def test_what_the_right_to_sign_is_needed_for() -> None:
-    """Judging is not signing: whoever may run may ask for a verdict, and settle one."""
+    """Judging is not signing: whoever may run may ask for a verdict, settle one, and run its sides again."""
     signing = {
         (method, route.pattern) for route in API_ROUTES for method in METHODS if route.scope_for(method) == "sign"
     }
@@ -186,7 +186,8 @@ def test_what_the_right_to_sign_is_needed_for() -> None:
     judging = {
         route.pattern for route in API_ROUTES if "releases" in route.pattern and route.scope_for("POST") == "run"
     }
-    assert judging == {"api/v1/releases/", "api/v1/releases/<int:release_id>/settle/"}
+    of_one = "api/v1/releases/<int:release_id>"
+    assert judging == {"api/v1/releases/", f"{of_one}/settle/", f"{of_one}/rerun/"}
 
 
 @pytest.mark.django_db

@@ -179,7 +179,7 @@ WALK: dict[tuple[str, type], tuple[tuple[str, ...], str, dict[str, str]]] = {
     ("replace", RunRecord): (("import_log",), "import", {}),
     ("add_repeats", RunRecord): (("add_repeats",), "", {"run_repeats": "acts.add_repeats"}),
     ("rescore", RunRecord): (("rescore",), "scorer test", {"run_rescore": "acts.rescore"}),
-    ("adopt", Suite): (("adopt_scorer",), "scorer adopt", {"suite_scorers": "may_adopt|offered"}),
+    ("adopt", Suite): (("adopt_scorer",), "scorer adopt", {}),
     ("compare", RunRecord): (("compare",), "compare", {}),
     ("force", RunRecord): (
         ("create_forced", "create_forced_pair"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runs.models import FollowRecord, RunRecord, SuiteVersionRecord, TrialRecord
-from runs.suites import TRIALS, finish_trial
+from runs.suites import TRIALS
 from tests import build
 
 Call = Callable[..., "CompletedProcess[str]"]
@@ -110,8 +110,7 @@ def test_a_case_is_tried_and_nothing_is_stored(evalboard: Call, written: Write) 
     def answer(text: str) -> None:
         lease = TRIALS.claim(TrialRecord.objects.all(), worker=build.worker(text))
         assert lease is not None
-        how: dict[str, Any] = {"thinking": None, "is_truncated": None, "finish_reason": "stop", "seconds": 0.5}
-        finish_trial(lease=lease, text=text, **how)
+        build.answer_trial(lease, text)
 
     call = ("suite", "try", file, "--scorer", "number", "--endpoint", "local", "--case", "row-2")
     right = evalboard(*call, meanwhile=[("queued", lambda: answer("It is 2\x1b[2J."))])

@@ -165,7 +165,7 @@ def test_what_a_model_said_is_no_markup_of_the_notebooks() -> None:
     nasty = "<img src=x onerror=alert(1)>"
     for shown in (
         Rows([{nasty: nasty}])._repr_html_(),
-        NotebookRelease(answers.release(summary=nasty, next=[answers.note(nasty)]))._repr_html_(),
+        NotebookRelease(answers.release(summary=nasty, next=[answers.step(nasty)]))._repr_html_(),
         NotebookRun(answers.run(status=nasty, range=None, buckets=[], url=f"javascript:{nasty}"))._repr_html_(),
     ):
         assert "<img" not in shown

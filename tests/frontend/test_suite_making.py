@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from runs.models import Suite, SuiteVersionRecord, TrialRecord
-from runs.suites import TRIALS, fail_trial, finish_trial
+from runs.suites import TRIALS, fail_trial
 from tests import build
 from tests.casts import cast
 
@@ -101,8 +101,7 @@ def test_a_case_is_tried_and_followed(engineer: Client, endpoint: str) -> None:
     assert f'hx-get="{part}"' in engineer.get(part).content.decode()
     lease = TRIALS.claim(TrialRecord.objects.all(), worker=build.worker())
     assert lease is not None
-    how: dict[str, Any] = {"thinking": None, "is_truncated": None, "finish_reason": "stop", "seconds": 1.5}
-    finish_trial(lease=lease, text="<i>Bergen</i>", **how)
+    build.answer_trial(lease, "<i>Bergen</i>")
     ended = unescape(engineer.get(part).content.decode())
     assert "hx-get" not in ended
     assert "<strong>Wrong.</strong>" in ended

@@ -90,6 +90,7 @@ WITHOUT_REPORTS = {
     "worker",
     "scheduler",
     "replay",
+    "rerun",  # of runs that have just been queued
     "force",
     "on-policy",
     "verify",

@@ -37,6 +37,7 @@ ROUNDS = {
     "evalboard/wording/comparability.py": (1, "minutes"),
     "evalboard/wording/lab_report.py": (1, "a count of cases"),
     "evalboard/wording/release_verdict.py": (1, "a chance in tenths"),
+    "evalboard/wording/scorers.py": (1, "a count of cases"),
     "frontend/badges/picture.py": (3, "widths and places"),
     "frontend/board/words.py": (1, "a chance in tenths"),
     "frontend/compare/charts.py": (3, "widths and places"),
