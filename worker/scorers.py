@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from django.conf import settings
 
 from evalboard import scorers
-from evalboard.contract.scorer import InstalledScorer
+from evalboard.contract.scorer import InstalledScorer, Kind
 from evalboard.core import scoring
 from evalboard.core.answer import split_parts
 from evalboard.core.digest import canonical_json
@@ -44,18 +45,28 @@ def find_scorers(*, asks_again: bool = False) -> list[InstalledScorer]:
     That holds programs, and a TOML file for each service. Nothing of theirs is imported or run. asks_again: services
     too are looked at now; else what they said in the last PROBE_AGAIN_SECONDS counts.
     """
-    scorers_here = [_package(point) for point in importlib.metadata.entry_points(group=scorers.GROUP)]
+    points = importlib.metadata.entry_points(group=scorers.GROUP)
+    scorers_here = [_look("python", point.name, point.value, partial(_package, point)) for point in points]
     folder = settings.SCORERS_DIR
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.suffix == ".toml":
-            scorers_here.append(_service(path, asks_again=asks_again))
+            look = partial(_service, path, asks_again=asks_again)
+            scorers_here.append(_look("http", path.stem, str(path), look))
         elif path.is_file() and os.access(path, os.X_OK):
-            scorers_here.append(_program(path))
+            scorers_here.append(_look("command", path.name, str(path), partial(_program, path)))
     if settings.UNCONFINED_SCORERS or all(each.kind == "http" for each in scorers_here):
         return scorers_here
     return [
         each if each.kind == "http" else replace(each, problem=each.problem or _find_gap()) for each in scorers_here
     ]
+
+
+def _look(kind: Kind, name: str, place: str, find: Callable[[], InstalledScorer]) -> InstalledScorer:
+    """Return a scorer; one whose files cannot be read has that as its problem."""
+    try:
+        return find()
+    except OSError as problem:
+        return InstalledScorer(kind, name, "", "", place, f"{problem.filename or place}: {problem.strerror}")
 
 
 @functools.cache

@@ -35,10 +35,14 @@ def bind_scorer(spec: Any, path: str, problems: Problems, *, known: Sequence[Own
     if not isinstance(spec, Mapping) or spec.get("kind") not in EXTERNAL or spec.get("digest"):
         return spec
     there = own_scorers() if known is None else known
-    alike = [each for each in there if (each.kind, each.name) == (spec["kind"], spec.get("name"))]
-    if len(alike) == 1:
+    named = [each for each in there if (each.kind, each.name) == (spec["kind"], spec.get("name"))]
+    alike = [each for each in named if each.digest]
+    if named and not alike:
+        broken = named[0].workers[0]
+        problems.add(at(path, "name"), f"cannot be used on {broken.worker}: {broken.problem}")
+    elif len(alike) == 1:
         return {**spec, "digest": alike[0].digest}
-    if alike:
+    elif alike:
         versions = ", ".join(f"{each.digest[:8]} on {each.workers[0].worker}" for each in alike)
         problems.add(at(path, "digest"), f"is missing, and workers have different code under this name: {versions}")
     elif isinstance(spec.get("name"), str):

@@ -444,3 +444,19 @@ def test_without_confinement_no_worker_scores_unless_its_operator_says_so(
     assert (run.status, points(run)) == ("finished", [100.0, 100.0])
     (first, _) = RepeatScore.objects.filter(repeat__run=run).order_by("repeat")
     assert unpack_reasons(bytes(first.reasons))[0] == "[not confined] read ' oslo'"
+
+
+def test_a_scorer_that_cannot_be_read_or_reached_is_named_and_stops_no_worker(
+    server: ScriptedServer, programs: Callable[..., Path], settings: Any, worker: Callable[[], Runner]
+) -> None:
+    programs("folded", FOLDED)
+    (settings.SCORERS_DIR / "gone.toml").symlink_to(settings.SCORERS_DIR / "nothing.toml")
+    (settings.SCORERS_DIR / "wrong.toml").write_text("url = 5")
+    worker()
+    facts = {each.name: (each.digest != "", each.workers[0].problem) for each in own_scorers()}
+    assert facts["folded"] == (True, None)
+    assert "No such file" in str(facts["gone"][1])
+    assert "must have url" in str(facts["wrong"][1])
+    with pytest.raises(InvalidInput) as refused:
+        push(kind="http", name="wrong")
+    assert "must have url" in refused.value.fields["scorer.name"]
