@@ -20,7 +20,7 @@ from worker.engines.named_secrets import read_headers
 AT_ONCE = 8  # calls
 TRIES = 5
 LONGEST_WAIT_SECONDS = 60.0
-PROBE_SECONDS = 10.0
+PROBE_TRIES, PROBE_SECONDS, PROBE_WAIT_SECONDS = 3, 5.0, 1.0  # a worker's loop waits for them
 FIELDS = {"url", "auth", "headers"}
 # Sums, half of them wrong: what a service says of these is part of what it is.
 PROBES = tuple(
@@ -55,19 +55,29 @@ class ScorerService:
     def __init__(self, path: Path) -> None:
         """path: a TOML file of `url`, `auth` and `headers`, as endpoints have them. Raises ValueError."""
         facts = tomllib.loads(path.read_text())  # a TOMLDecodeError is a ValueError
-        if not isinstance(facts.get("url"), str) or facts.keys() - FIELDS:
+        known = {"url": "", "auth": "", "headers": {}} | facts
+        wrong = facts.keys() - FIELDS or [name for name in ("url", "auth") if not isinstance(known[name], str)]
+        if wrong or not known["url"] or not isinstance(known["headers"], dict):
             raise ValueError(f"{path} must have url, and may have auth and headers, and nothing else")
         try:
-            headers, self._mask = read_headers(facts.get("auth", ""), facts.get("headers", {}))
+            headers, self._mask = read_headers(known["auth"], known["headers"])
             hosts = {urlsplit(facts["url"]).hostname or ""}  # the operator names it: it may be inside the network
             self._wire = Wire(facts["url"], headers, n_connections=AT_ONCE, hosts=hosts)
         except (EndpointRefused, KeyUnreadable) as problem:
             raise ValueError(problem.detail) from None
 
-    def ask(self, line: Mapping[str, Any], *, seconds: float, check: Callable[[], None] = lambda: None) -> bytes:
+    def ask(
+        self,
+        line: Mapping[str, Any],
+        *,
+        seconds: float,
+        check: Callable[[], None] = lambda: None,
+        tries: int = TRIES,
+        longest_wait: float = LONGEST_WAIT_SECONDS,
+    ) -> bytes:
         """Send one request and return the reply; tried again where it may pass. Raises ServiceSilent."""
         body = json.dumps(line).encode()
-        for n_failed in range(1, TRIES + 1):
+        for n_failed in range(1, tries + 1):
             check()
             wait: float | None = None
             try:
@@ -83,10 +93,10 @@ class ScorerService:
                 if reply.status not in RETRIED:
                     raise ServiceSilent(words)
                 wait = wished_seconds(reply.headers, datetime.now(UTC))
-            if n_failed < TRIES:
+            if n_failed < tries:
                 wished = backoff_seconds(n_failed, random.Random()) if wait is None else wait  # noqa: S311
-                time.sleep(min(wished, LONGEST_WAIT_SECONDS))
-        raise ServiceSilent(f"{self._mask.text(words)}, {TRIES} times in a row")
+                time.sleep(min(wished, longest_wait))
+        raise ServiceSilent(f"{self._mask.text(words)}, {tries} times in a row")
 
     def close(self) -> None:
         self._wire.close()
@@ -101,12 +111,13 @@ def probe_service(path: Path) -> InstalledScorer:
     version, replies = "", []
     try:
         for probe in PROBES:
-            reply = json.loads(service.ask(probe, seconds=PROBE_SECONDS))
+            content = service.ask(probe, seconds=PROBE_SECONDS, tries=PROBE_TRIES, longest_wait=PROBE_WAIT_SECONDS)
+            reply = json.loads(content)
             version = str(reply.get("version", ""))
             replies.append({name: reply.get(name) for name in ("value", "answer", "scores", "error")})
     except ServiceSilent as problem:
         return InstalledScorer("http", path.stem, "", version, str(path), f"it gave no answer to a probe: {problem}")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return InstalledScorer("http", path.stem, "", version, str(path), "its answer to a probe is no JSON object")
     finally:
         service.close()

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -67,6 +68,8 @@ def _look(kind: Kind, name: str, place: str, find: Callable[[], InstalledScorer]
         return find()
     except OSError as problem:
         return InstalledScorer(kind, name, "", "", place, f"{problem.filename or place}: {problem.strerror}")
+    except AttributeError:  # importlib's word for an entry point that it cannot read
+        return InstalledScorer(kind, name, "", "", place, f"{place} is no `module:name`")
 
 
 @functools.cache
@@ -134,7 +137,7 @@ class PlanScorer:
         is_asked = any(spec["kind"] == "http" for spec in scoring.external_specs(plan))
         here = find_scorers(asks_again=is_asked) if scoring.is_external(plan) else []
         self._here = {each.digest: each for each in here}
-        self._processes: dict[bytes, ScorerProcess | ServiceCalls] = {}
+        self._processes: dict[bytes, AskedScorer] = {}
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -182,44 +185,88 @@ class PlanScorer:
         return self._processes[key].score(response)
 
 
-class ScorerProcess:
-    """A scorer's process, started when it is needed, and again after each response that ended it."""
+class NoReply(Exception):
+    """A scorer gave no reply; the text says what it did instead."""
+
+
+class AskedScorer(ABC):
+    """A team's scorer, asked about one response after another. A failure leaves one unscored."""
 
     def __init__(self, spec: Mapping[str, Any], installed: InstalledScorer, check: Callable[[], None]) -> None:
-        self._spec = spec
-        self._check = check
-        self._installed = installed
-        self._process: LineProcess | None = None
+        self._spec, self._installed, self._check = spec, installed, check
         self._n_silent = 0  # responses in a row without a reply
         self._last_problem = ""
 
     def score(self, response: ToScore) -> ScorerReply:
-        """Score one response. What goes wrong leaves it unscored, in the scorer's words."""
+        """Score one response; an unscored one has the scorer's words."""
         if self._n_silent >= FAILURES_IN_A_ROW:
             return _unscored(f"{self._last_problem} It was so {self._n_silent} times in a row, so no more were tried.")
+        try:
+            line = self._ask(_line(response, self._spec["options"]))
+            reply = scoring.read_reply(self._spec, line, number=response.index)
+        except NoReply as problem:
+            return self._failed(str(problem))
+        except UnreadableReply as problem:
+            if not problem.is_in_step:  # a process would answer each later response with the line before
+                self._start_over()
+                return self._failed(f"{problem}.")
+            return _unscored(f"The scorer {self._installed.name} {problem}.")
+        self._n_silent = 0
+        if reply.value is None:
+            return _unscored(reply.reason)
+        is_confined = self._installed.kind == "http" or not settings.UNCONFINED_SCORERS
+        return reply if is_confined else replace(reply, reason=scoring.capped(f"{UNCONFINED} {reply.reason}".rstrip()))
+
+    @abstractmethod
+    def close(self) -> None:
+        """End what it runs in."""
+
+    @abstractmethod
+    def _start_over(self) -> None:
+        """Forget what was written and not read."""
+
+    @abstractmethod
+    def _ask(self, line: Mapping[str, Any]) -> bytes:
+        """Return what it writes about a response. Raises NoReply."""
+
+    def _failed(self, what: str) -> ScorerReply:
+        self._n_silent += 1
+        self._last_problem = f"The scorer {self._installed.name} {what}"
+        return _unscored(self._last_problem)
+
+
+class ScorerProcess(AskedScorer):
+    """A package or a program, in a confined process of its own."""
+
+    _process: LineProcess | None = None
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+    def _start_over(self) -> None:
+        self.close()
+
+    def _ask(self, line: Mapping[str, Any]) -> bytes:
         began = time.monotonic()
         seconds = self._spec["seconds"] + (START_SECONDS if self._process is None else 0)
         try:
             process = self._process = self._process or self._start()
-            process.send(_line(response, self._spec["options"]), seconds=seconds)
-            line = self._receive(process, deadline=began + seconds)
-            reply = scoring.read_reply(self._spec, line, number=response.index)
-        except UnreadableReply as problem:
-            if problem.is_in_step:
-                return _unscored(f"The scorer {self._installed.name} {problem}.")
-            return self._failed(f"{problem}.")
+            process.send(line, seconds=seconds)
+            return self._receive(process, deadline=began + seconds)
         except DeadlinePassed:
-            return self._failed(f"gave no score within {self._spec['seconds']:g} seconds.")
+            what = f"gave no score within {self._spec['seconds']:g} seconds."
         except LineTooLong:
-            return self._failed(f"wrote a line of more than {MAX_LINE_BYTES} bytes.")
+            what = f"wrote a line of more than {MAX_LINE_BYTES} bytes."
         except ProcessEnded:
-            return self._failed("ended.")
+            what = "ended."
         except OSError as problem:
-            return self._failed(f"did not start: {problem.strerror or problem}")
-        self._n_silent = 0
-        if settings.UNCONFINED_SCORERS:
-            return replace(reply, reason=scoring.capped(f"{UNCONFINED} {reply.reason}".rstrip()))
-        return reply
+            what = f"did not start: {problem.strerror or problem}"
+        ended = self._process
+        self.close()
+        last = "" if ended is None else ended.last_words().strip().rpartition("\n")[2][:MAX_WORDS]
+        raise NoReply(f"{what} It wrote: {last}" if last else what)
 
     def _receive(self, process: LineProcess, *, deadline: float) -> bytes:
         while True:
@@ -231,12 +278,6 @@ class ScorerProcess:
                 self._check()
                 if time.monotonic() >= deadline:
                     raise
-
-    def close(self) -> None:
-        """End the process with all that it started."""
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
 
     def _start(self) -> LineProcess:
         own = self._installed
@@ -251,45 +292,25 @@ class ScorerProcess:
         limits = (self._spec[name] for name in ("memory_mb", "processes", "scratch_mb"))
         return sandbox.ConfinedLines(command, confinement=sandbox.Confinement(*limits), readable=readable)
 
-    def _failed(self, what: str) -> ScorerReply:
-        process = self._process
-        self.close()
-        words = ""
-        if process is not None:
-            last = process.last_words().strip().rpartition("\n")[2][:MAX_WORDS]
-            words = f" It wrote: {last}" if last else ""
-        self._n_silent += 1
-        self._last_problem = f"The scorer {self._installed.name} {what}{words}"
-        return _unscored(self._last_problem)
 
-
-class ServiceCalls:
-    """Calls of one scorer that is a service. It is tried again, and what it cannot score stays unscored."""
+class ServiceCalls(AskedScorer):
+    """Calls of a service, several at once."""
 
     def __init__(self, spec: Mapping[str, Any], installed: InstalledScorer, check: Callable[[], None]) -> None:
-        self._spec, self._name, self._check = spec, installed.name, check
+        super().__init__(spec, installed, check)
         self._service = ScorerService(Path(installed.place))
-        self._n_silent = 0
-        self._last_problem = ""
-
-    def score(self, response: ToScore) -> ScorerReply:
-        if self._n_silent >= FAILURES_IN_A_ROW:
-            return _unscored(f"{self._last_problem} It was so {self._n_silent} times in a row, so no more were tried.")
-        line = _line(response, self._spec["options"])
-        try:
-            reply = self._service.ask(line, seconds=self._spec["seconds"], check=self._check)
-            scored = scoring.read_reply(self._spec, reply, number=response.index)
-        except ServiceSilent as problem:
-            self._n_silent += 1
-            self._last_problem = f"The scorer {self._name} gave no reply: {problem}."
-            return _unscored(self._last_problem)
-        except UnreadableReply as problem:
-            return _unscored(f"The scorer {self._name} {problem}.")
-        self._n_silent = 0
-        return scored
 
     def close(self) -> None:
         self._service.close()
+
+    def _start_over(self) -> None:
+        pass  # each call has a reply of its own
+
+    def _ask(self, line: Mapping[str, Any]) -> bytes:
+        try:
+            return self._service.ask(line, seconds=self._spec["seconds"], check=self._check)
+        except ServiceSilent as problem:
+            raise NoReply(f"gave no reply: {problem}.") from None
 
 
 def _line(response: ToScore, options: Mapping[str, Any]) -> dict[str, Any]:

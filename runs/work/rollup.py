@@ -1,7 +1,7 @@
 """What follows when the last shard of a repeat, or the last repeat of a run, has ended."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,11 +108,11 @@ def score_repeat(repeat: RepeatRecord, scorer: Scorer) -> None:
     scores = np.full(n_cases, np.nan)
     reasons: list[str | None] = [None] * n_cases
     answers: list[str | None] = [None] * n_cases
+    for index, why in _explain_unknown(repeat):
+        reasons[index] = why
     for first in range(0, n_cases, SCORED_AT_ONCE):
         part = (first, first + SCORED_AT_ONCE - 1)
         there = repeat.responses.filter(error_code="", case_index__range=part)
-        for index, word in there.filter(ending=Ending.UNKNOWN).values_list("case_index", "finish_reason"):
-            reasons[index] = f"Unscored: it ended with {word!r}, which is an unknown ending."
         replies = read_replies(there.exclude(ending=Ending.UNKNOWN), scorer.spec)
         cases = Case.objects.filter(suite_version=repeat.run.suite_version_id, index__in=list(replies))
         for index, case_id, target, tools in cases.values_list("index", "case_id", *SCORED_BY):
@@ -172,7 +172,7 @@ def finish_scoring(*, lease: Lease, given: Mapping[int, ScorerReply]) -> None:
     with SCORINGS.locked(lease=lease, related=["repeat__run__suite_version", "scorer"]) as row:
         _store_replies(row.repeat, row.scorer, given)
         SCORINGS.finish(lease=lease, status="finished", error="", n_done=len(given))
-    _go_on(row)
+        _go_on(row)  # with the scores, or not at all: no sweep looks for a log's run that lacks only its end
 
 
 def give_up_scoring(*, scoring_id: int) -> None:
@@ -180,9 +180,9 @@ def give_up_scoring(*, scoring_id: int) -> None:
     row = ScoringRecord.objects.select_related("repeat__run__suite_version", "scorer").get(pk=scoring_id)
     if row.repeat.scores.filter(scorer=row.scorer).exists():
         return
-    reason = scoring.capped(f"Unscored: {row.error}")
-    _store_replies(row.repeat, row.scorer, {}, reason=reason)
-    _go_on(row)
+    with transaction.atomic():
+        _store_replies(row.repeat, row.scorer, {}, reason=scoring.capped(f"Unscored: {row.error}"))
+        _go_on(row)
 
 
 def _store_replies(
@@ -192,6 +192,8 @@ def _store_replies(
     n_cases = repeat.run.suite_version.n_cases
     scores = np.full(n_cases, np.nan)
     reasons: list[str | None] = [reason] * n_cases
+    for index, why in _explain_unknown(repeat):
+        reasons[index] = why
     answers: list[str | None] = [None] * n_cases
     single: dict[str, NDArray[np.float64]] = {}
     for index, reply in given.items():
@@ -213,10 +215,16 @@ def _go_on(row: ScoringRecord) -> None:
     if row.repeat.finished_at is None:
         finish_repeat(repeat_id=row.repeat_id)
         return
-    with transaction.atomic():
-        _finish_run(row.repeat.run_id)  # one that was read from a log, or nothing where the run has ended
-        history.note(row.repeat.run_id, "rescored", f"Scored with scorer {row.scorer.digest[:8]}.")
-        changes.run_changed(run_id=row.repeat.run_id)
+    _finish_run(row.repeat.run_id)  # one that was read from a log, or nothing where the run has ended
+    history.note(row.repeat.run_id, "rescored", f"Scored with scorer {row.scorer.digest[:8]}.")
+    changes.run_changed(run_id=row.repeat.run_id)
+
+
+def _explain_unknown(repeat: RepeatRecord) -> Iterator[tuple[int, str]]:
+    """Yield why no scorer reads a response that ended in a way that is not known, by case index."""
+    unknown = repeat.responses.filter(error_code="", ending=Ending.UNKNOWN)
+    for index, word in unknown.values_list("case_index", "finish_reason"):
+        yield index, f"Unscored: it ended with {word!r}, which is an unknown ending."
 
 
 def store_columns(repeat: RepeatRecord) -> int:

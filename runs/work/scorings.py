@@ -21,7 +21,7 @@ READ_AT_ONCE = 200  # responses with their prompts
 
 @dataclass(frozen=True, slots=True)
 class ToScore:
-    """A response to be scored, with what a team's own scorer is told of its case.
+    """A response to be scored, with the fields of its case that a team's own scorer gets.
 
     messages, target, tools, tags: of the case (docs/suites.md). is_truncated: it was cut before any answer.
     """

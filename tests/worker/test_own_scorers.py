@@ -376,7 +376,7 @@ def test_a_service_scores_with_a_key_that_no_scorer_sees_and_another_version_is_
         assert later.status == "running"
         service.script = status(500)
         [own] = find_scorers(asks_again=True)
-        assert "status 500, 5 times in a row" in own.problem
+        assert "status 500, 3 times in a row" in own.problem
         assert "sk-service-1" not in str(own)
 
 
@@ -389,6 +389,7 @@ HOSTILE = {
     "memory": "x = b'1' * (2 << 30)",
     "write": "open(sys.argv[0] + '.left', 'w')",
     "secret": "print(open('/etc/shadow').read())",
+    "exception": "print(json.dumps({'id': asked['id'], 'error': 'ValueError: x'}), flush=True)",
     "no number": 'print(json.dumps({"id": asked["id"], "value": 7}), flush=True)',
     "no score": "print('[[[[', flush=True)",
 }
@@ -406,7 +407,7 @@ def test_a_hostile_scorer_costs_its_own_responses_only(
         given = dict(scorer.score_all([to_score(number) for number in range(4)]))
     assert [given[number].value for number in (0, 2, 3)] == [1.0] * 3
     assert given[1].value is None
-    assert given[1].reason.startswith("Unscored: The scorer hostile ")
+    assert given[1].reason.startswith(("Unscored: The scorer hostile ", "Unscored: ValueError: x"))
     assert [path.name for path in Path(own.place).parent.iterdir()] == ["hostile"]
 
 
@@ -452,11 +453,30 @@ def test_a_scorer_that_cannot_be_read_or_reached_is_named_and_stops_no_worker(
     programs("folded", FOLDED)
     (settings.SCORERS_DIR / "gone.toml").symlink_to(settings.SCORERS_DIR / "nothing.toml")
     (settings.SCORERS_DIR / "wrong.toml").write_text("url = 5")
+    (settings.SCORERS_DIR / "key.toml").write_text('url = "http://127.0.0.1:9"\nauth = 5')
     worker()
     facts = {each.name: (each.digest != "", each.workers[0].problem) for each in own_scorers()}
     assert facts["folded"] == (True, None)
     assert "No such file" in str(facts["gone"][1])
     assert "must have url" in str(facts["wrong"][1])
+    assert "must have url" in str(facts["key"][1])
     with pytest.raises(InvalidInput) as refused:
         push(kind="http", name="wrong")
     assert "must have url" in refused.value.fields["scorer.name"]
+
+
+def test_what_ended_in_an_unknown_way_is_shown_to_no_scorer_and_says_so(
+    server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
+) -> None:
+    programs("folded", FOLDED)
+    here = worker()
+    push()
+    good, odd = ({"index": 0, "message": {"content": "Oslo"}, "finish_reason": word} for word in ("stop", "mystery"))
+    server.script = lambda call: ok(choices=[odd if call.prompt == "Question 1?" else good])
+    run = started()
+    here.work()
+    run.refresh_from_db()
+    (first, _) = RepeatScore.objects.filter(repeat__run=run).order_by("repeat")
+    assert (run.status, unpack_scores(bytes(first.scores))[[0, 2]].tolist()) == ("finished", [1.0, 1.0])
+    reason = "Unscored: it ended with 'mystery', which is an unknown ending."
+    assert unpack_reasons(bytes(first.reasons))[1] == reason
