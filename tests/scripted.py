@@ -266,19 +266,21 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             body = {}
         received, reply = self.owner.take(self.path, headers, body)
-        try:
-            if self.path not in PATHS:
-                reply = status(404, words="Not Found")
-            if reply.seconds and self.owner.wait(reply.seconds):
-                self.close_connection = True
-                return
-            if reply.body is None:
-                reply = replace(reply, body={**received.good, **reply.changes})
-            self._play(reply)
-        except OSError:
-            self.close_connection = True  # the caller has hung up
-        finally:
-            self.owner.done()
+        with contextlib.ExitStack() as under_way:
+            under_way.callback(self.owner.done)
+            try:
+                if self.path not in PATHS:
+                    reply = status(404, words="Not Found")
+                if reply.seconds and self.owner.wait(reply.seconds):
+                    self.close_connection = True
+                    return
+                if reply.body is None:
+                    reply = replace(reply, body={**received.good, **reply.changes})
+                if reply.how == "whole":
+                    under_way.close()  # before the caller has the answer, and may call again
+                self._play(reply)
+            except OSError:
+                self.close_connection = True  # the caller has hung up
 
     def _play(self, reply: Reply) -> None:
         if reply.how == "whole":
