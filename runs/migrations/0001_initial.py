@@ -1419,4 +1419,61 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('kind', 'subject', 'person'), name='one_follow_each')],
             },
         ),
+        migrations.AddField(
+            model_name='suite',
+            name='judged_suite',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='judge_suites', to='runs.suite'),
+        ),
+        migrations.CreateModel(
+            name='AnchorSetRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('digest', models.CharField(max_length=64)),
+                ('anchors', models.JSONField()),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('made_from', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.runrecord')),
+                ('suite', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='anchor_sets', to='runs.suite')),
+            ],
+            options={
+                'db_table': 'runs_anchorset',
+                'constraints': [models.UniqueConstraint(fields=('suite', 'digest'), name='one_anchor_set_per_content')],
+            },
+        ),
+        migrations.CreateModel(
+            name='JudgingRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('status', models.CharField(choices=[('running', 'Running'), ('finished', 'Finished'), ('failed', 'Failed')], default='running', max_length=20)),
+                ('anchor_scores', models.JSONField(null=True)),
+                ('noise', models.JSONField(null=True)),
+                ('served', models.JSONField(default=list)),
+                ('error', models.TextField(blank=True)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('finished_at', models.DateTimeField(null=True)),
+                ('anchors', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.anchorsetrecord')),
+                ('judge_run', models.OneToOneField(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='judging_of', to='runs.runrecord')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='judgings', to='runs.runrecord')),
+                ('scorer', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.scorer')),
+            ],
+            options={
+                'db_table': 'runs_judging',
+                'constraints': [models.UniqueConstraint(fields=('run', 'scorer'), name='one_judging_per_scorer')],
+            },
+        ),
+        migrations.CreateModel(
+            name='LabelRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('case_digest', models.CharField(max_length=64)),
+                ('text_digest', models.BinaryField()),
+                ('value', models.FloatField()),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('person', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('suite', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='labels', to='runs.suite')),
+            ],
+            options={
+                'db_table': 'runs_label',
+                'constraints': [models.UniqueConstraint(fields=('suite', 'case_digest', 'text_digest', 'person'), name='one_label_per_person_and_answer')],
+            },
+        ),
     ]

@@ -18,6 +18,7 @@ from runs.models.identity import (
     WorkerRecord,
 )
 from runs.models.imported import ImportRecord
+from runs.models.judge import AnchorSetRecord, JudgingRecord, LabelRecord
 from runs.models.lane import Lane, Priority
 from runs.models.probe import AnswerSet, ProbeRecord
 from runs.models.release import GateRecord, PolicyRecord, ReleaseRecord, Settling, SignOffRecord, Verdict
@@ -30,6 +31,7 @@ from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
 from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 
 __all__ = [
+    "AnchorSetRecord",
     "AnswerSet",
     "BackendNameRecord",
     "BaselineRecord",
@@ -52,6 +54,8 @@ __all__ = [
     "GateRecord",
     "IdempotencyKey",
     "ImportRecord",
+    "JudgingRecord",
+    "LabelRecord",
     "Lane",
     "ListedFrame",
     "Model",

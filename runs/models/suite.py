@@ -9,7 +9,8 @@ from runs.models.claimed import Requested, claim_indexes
 class Suite(models.Model):
     """A named set of cases. `policy` is the one that its document carries, for releases that name none.
 
-    `reference_of`: this suite holds the reference set of that version, and nothing else.
+    `reference_of`: this suite holds the reference set of that version, and nothing else. `judged_suite`: each of its
+    versions holds what a judge was asked about one run of that suite; no list shows it.
     """
 
     slug = models.SlugField(max_length=80, unique=True)
@@ -17,6 +18,7 @@ class Suite(models.Model):
     reference_of = models.ForeignKey(
         "runs.SuiteVersionRecord", on_delete=models.SET_NULL, null=True, related_name="reference_suites"
     )
+    judged_suite = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="judge_suites")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -1,0 +1,60 @@
+"""How good a judge is as an instrument: its noise, whether it moved, and how far people agree with it."""
+
+from typing import Annotated
+
+from evalboard.contract.base import Contract, Count, Points, Range, Share, says
+
+
+class JudgeNoise(Contract):
+    """How far a judge differs from itself on the same answers, of which each was judged several times.
+
+    variance: of one judgement of an answer, of scores from 0 to 1, averaged over the answers.
+    """
+
+    n_answers: Annotated[Count, says(description="answers judged at least twice")]
+    n_draws: Annotated[Count, says(description="judgements of them, in all")]
+    disagreement: Annotated[Share, says(description="the chance that two judgements of an answer differ")]
+    disagreement_interval: Annotated[Range, says(description="its interval, from 0 to 1, at 95 %")]
+    variance: float
+
+
+class AnchorShift(Contract):
+    """How far a judge scores fixed answers differently beside one run than beside another.
+
+    detectable: the smallest shift, in points, that a test of these anchors finds 19 times in 20.
+    """
+
+    n_anchors: Count
+    points: Annotated[Points, says(description="candidate minus baseline, in points")]
+    interval: Annotated[Range, says(description="interval of the shift in points, at 99 %")]
+    p: Annotated[Share, says(description="the chance of a shift like this if the judge did not move")]
+    has_moved: Annotated[bool, says(description="whether p is at most 0.01")]
+    detectable: float | None
+
+
+class Agreement(Contract):
+    """How far people's labels and a judge agree. Rates are null without labels that they rest on.
+
+    Intervals are at 95 %. A judgement counts as right from 0.5.
+    """
+
+    n_labels: Annotated[Count, says(description="answers with a label and a score")]
+    kappa: Annotated[float | None, says(description="Cohen's kappa; null where only one word was used")]
+    kappa_interval: Range | None
+    true_positive: Annotated[Share | None, says(description="of the answers labelled right, those judged right")]
+    true_positive_interval: Range | None
+    false_positive: Annotated[Share | None, says(description="of the answers labelled wrong, those judged right")]
+    false_positive_interval: Range | None
+
+
+class CorrectedRate(Contract):
+    """A run's pass rate by its scorer, and what people's labels of some answers make of it (docs/judges.md).
+
+    All in points, intervals at 95 %. Prediction-powered: the labels correct the scorer's bias.
+    """
+
+    n_answers: Count
+    n_labels: Count
+    raw: Points
+    corrected: Points | None
+    interval: Range | None
