@@ -25,7 +25,7 @@ class AnchorShift(Contract):
     """
 
     n_anchors: Count
-    points: Annotated[Points, says(description="candidate minus baseline, in points")]
+    points: Annotated[float, says(description="candidate minus baseline")]
     interval: Annotated[Range, says(description="interval of the shift in points, at 99 %")]
     p: Annotated[Share, says(description="the chance of a shift like this if the judge did not move")]
     has_moved: Annotated[bool, says(description="whether p is at most 0.01")]

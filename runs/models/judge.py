@@ -1,4 +1,4 @@
-"""Judgings: a run's answers scored by a judge, the fixed answers that show whether a judge moved, and people's labels."""
+"""Judgings: answers scored by a judge, the anchors that show whether it moved, and labels by people."""
 
 from django.conf import settings
 from django.db import models
