@@ -92,10 +92,10 @@ def test_what_comes_beside_is_no_rotation_and_what_a_probe_sees_is_dated(viewer:
     assert [came[name].probe is not None for name in "bcde"] == [False, False, True, True]
     assert came["c"].share == pytest.approx(1 / 15)
     page = words(viewer, "/endpoints/hosted/")
-    assert "backend c joins: it gave 7 % of the answers there" in page
+    assert "backend c joined: it gave 7 % of the answers" in page
     assert f"seen by probe {came['e'].probe}" in page  # a rotation as of a run
-    assert "backend e takes over" not in page
-    assert page.count("joins: it gave") == 2  # b took over in a run, which is a rotation and stands among these
+    assert "backend e took over" not in page
+    assert page.count("joined: it gave") == 2  # b took over in a run, which is a rotation and stands among these
     assert "The same numbers as a table" in page
 
 
@@ -128,7 +128,7 @@ def test_an_endpoint_that_only_probes_used_has_its_shares_and_its_lanes(viewer: 
     assert "It has no run yet. Its probes are below." in page
     assert "40 answers to 2 probes" in page
     names = {name: f"backend {name}" for name in "ab"}
-    assert f"{names['b']} joins: it gave 20 % of the answers there" in page
+    assert f"{names['b']} joined: it gave 20 % of the answers" in page
     lanes = page[page.index("Last seen", page.index("newest first")) :]  # the table, below the chart's own numbers
     assert lanes.index(names["b"]) < lanes.index(names["a"])
     [line] = timelines(endpoint="hosted", turns=9)
