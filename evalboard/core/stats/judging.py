@@ -269,9 +269,8 @@ def _one_by_draws(side: Scores) -> float:
 
 
 def _share_of_differing_pairs(scores: Scores) -> float:
-    n = len(scores)
-    _, counts = np.unique(scores, return_counts=True)
-    return 1 - sum(count * (count - 1) for count in counts.tolist()) / (n * (n - 1))
+    counts: list[int] = np.unique(scores, return_counts=True)[1].tolist()
+    return 1 - sum(count * (count - 1) for count in counts) / (len(scores) * (len(scores) - 1))
 
 
 def _stratify(judged: Scores, n_labels: int) -> NDArray[np.int64]:
