@@ -74,8 +74,7 @@ def _suite_changed(facts: Facts) -> str:
     are_logged = facts.get("are_logged")
     changed = "The cases differ." if are_logged else f"The suite changed: {_from_to(facts)}."
     if "n_shared" in facts and [facts["n_shared"]] * 2 == facts["n_cases"]:
-        every = _all_cases(facts["n_shared"]).capitalize()
-        same = f"{every} are the same, but their order, tags, scorers or limits differ."
+        same = f"{_all_cases(facts['n_shared']).capitalize()} are the same, but their order, tags or limits differ."
         return same if are_logged else f"{changed} {same}"
     shared = "Only cases with the same id and content are paired."
     if "n_shared" in facts:
