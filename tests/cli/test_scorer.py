@@ -65,6 +65,18 @@ def test_what_a_scorer_would_change_is_printed_once_a_worker_has_scored(
     assert (as_json["waiting"], as_json["n_cases"], as_json["cases"]) == (False, 0, [])
 
 
+def test_why_answers_stay_unscored_is_printed_whole(
+    evalboard: Call, run: RunRecord, worker: Runner, settings: Any
+) -> None:
+    (settings.SCORERS_DIR / "forking").write_text("#!/bin/sh\nread line\ndate\n")
+    (settings.SCORERS_DIR / "forking").chmod(0o755)
+    worker._report_scorers()
+    meanwhile = [("scoring, 0 of 1 repeats. All responses are there.", worker.work)]
+    tested = evalboard("scorer", "test", "colours", "--scorer", "forking", meanwhile=meanwhile)
+    assert "3 cases would have no score.\n  Unscored: The scorer forking ended." in tested.stdout
+    assert "fork" in tested.stdout.splitlines()[3].rpartition("It wrote: ")[2], "the end of its words is there"
+
+
 def test_a_scorer_is_adopted_by_its_name_and_pushed_with(
     evalboard: Call, run: RunRecord, worker: Runner, tmp_path: Path
 ) -> None:
