@@ -133,7 +133,7 @@ def _package(point: importlib.metadata.EntryPoint) -> InstalledScorer:
     for each in folders:
         files += [path for path in Path(each).rglob("*") if path.is_file() and not NOT_CODE & set(path.parts)]
     base = Path(folders[0]) if folders else files[0].parent if files else Path()
-    problem = "" if files else f"its module {top} is not there"
+    problem = "" if files else f"its module {top} is not there: install it by pip, not as editable (-e)"
     version = point.dist.version if point.dist else ""
     return InstalledScorer("python", point.name, _digest(base, files, point.value), version, point.value, problem)
 

@@ -301,6 +301,10 @@ def test_a_package_scores_with_options_and_its_answers_are_compared(
     facts = {each.name: each for each in own_scorers()}
     assert set(facts) == {"acme-exact", "acme-in"}
     assert facts["acme-in"].workers[0].version == "1.2"
+    info = next(package.glob("*.dist-info")) / "entry_points.txt"
+    info.write_text(f"{info.read_text()}acme-editable = acme_editable:score\n")
+    [editable] = [each for each in find_scorers() if each.name == "acme-editable"]
+    assert editable.problem == "its module acme_editable is not there: install it by pip, not as editable (-e)"
     push(kind="python", name="acme-exact")
     run = started()
     here.work()
