@@ -123,8 +123,9 @@ def resolve(client: "RestClient", text: str) -> str:
     there = [each.value for each in client.scorers()]
     kinds = {each.kind for each in there if each.name == text}
     if not kinds:
-        names = ", ".join(sorted({each.name for each in there})) or "none"
-        raise WrongUse(f"{text} is no kind of scorer, and no worker has a scorer of that name; they have: {names}.")
+        names = ", ".join(sorted({each.name for each in there if each.digest})) or "none"
+        text = f"{text} is no kind of scorer, and no worker has a scorer of that name; they have: {names}"
+        raise WrongUse(f"{text}. A worker looks for new ones every 15 seconds.")
     if len(kinds) > 1:
         raise WrongUse(f'Workers have {text} of two kinds. Name one: {{"kind": "command", "name": "{text}"}}.')
     return json.dumps({"kind": kinds.pop(), "name": text})
