@@ -189,7 +189,7 @@ class PlanScorer:
         return [spec["name"] for spec in self._specs if spec["digest"] not in self._here]
 
     def find_changed(self) -> list[str]:
-        """Return the names of the scorers that are other code by now, or gone: what they gave may be by either.
+        """Return the names of the scorers that are other code by now, or gone.
 
         A service that no longer answers has answered until now, and is none of them.
         """

@@ -148,10 +148,10 @@ def test_the_commands_of_the_docs_lead_from_a_new_program_to_its_adoption(
 ) -> None:
     build.finished_run(("blue", "Blue", "blue"), version=build.suite("towns"))
     settings.SCORERS_DIR = folder / "data" / "scorers"
-    settings.SCORERS_DIR.mkdir(parents=True)
-    new, copy, listed, tested, adopted = blocks("sh")[0].splitlines()
+    new, make, copy, listed, tested, adopted = blocks("sh")[0].splitlines()
     evalboard(*shlex.split(new)[1:])
-    subprocess.run(shlex.split(copy), cwd=folder, check=True)
+    for command in (make, copy):
+        subprocess.run(shlex.split(command), cwd=folder, check=True)
     with own_scorers.running() as worker:
         assert "folded" in evalboard(*shlex.split(listed)[1:]).stdout
         changed = evalboard(*shlex.split(tested)[1:], meanwhile=[("scoring, 0 of 1 repeats", worker.work)])
@@ -181,7 +181,7 @@ def test_waiting_for_a_run_says_which_scorer_no_worker_has(
     run = build.finished_run(("blue",), version=push_suite(document={"slug": "own", "scorer": own, "cases": cases})[0])
     meanwhile = [
         (
-            "1 of 1 responses. All responses are there. No worker of pool default has the scorer folded (3f2a9c10).",
+            "1 of 1 responses. All responses are there. No worker that runs has the scorer folded (3f2a9c10).",
             lambda: cancel_run(run_id=run.pk),
         )
     ]
