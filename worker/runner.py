@@ -24,6 +24,7 @@ from worker.calls import EndpointClient, OpenClients
 from worker.engines.base import Engine, EngineSpec
 from worker.engines.openai import OpenAIEngine
 from worker.heartbeat import AWAY, Heartbeat
+from worker.http_scorer import PROBE_SECONDS
 from worker.jobs import Job, Station, WorkInterrupted
 from worker.probe import ProbeJob
 from worker.replay import ReplayJob
@@ -67,7 +68,7 @@ class Runner:
             pool=pool,
             hardware={name: value for name, value in hardware.items() if name != "versions"},
             versions=hardware.get("versions", {}),
-            scorers=[asdict(each) for each in find_scorers()],
+            scorers=[asdict(each) for each in find_scorers(wait_seconds=PROBE_SECONDS)],
         )
         self._session = EngineSession(worker=self.worker, hardware=hardware, make_engine=make_engine)
         calls = OpenClients(make_client, worker=self.worker)

@@ -252,9 +252,15 @@ def _describe_rest(recording: "Recording", file: "TraceFile") -> str:
 
 
 def _render(recording: "Recording", file: "TraceFile") -> str:
+    from evalboard.core.scoring import is_external
+    from evalboard.wording.scorers import ONLY_A_WORKER
+
     suite, server = recording.suite, recording.server
     n = f"{counted(len(suite.cases), 'case')}, {counted(recording.n_repeats, 'repeat')}"
     lines = [f"{file.path} holds {counted(len(file.done), 'answer')} of {server.model} at {server.base_url}: {n}."]
+    own = [each for each in (suite.scorer, *(case.scorer for case in suite.cases)) if each is not None]
+    if is_external({"default": None, "cases": dict(enumerate(own))}):
+        lines.append(f"No answer has a score by the suite's own scorer, since {ONLY_A_WORKER.format(log=file.path)}")
     lines += [
         f"The server does not take {name}: {counted(k, 'call')} went without it." for name, k in file.left_out.items()
     ]

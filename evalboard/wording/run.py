@@ -405,7 +405,7 @@ WAITING = Messages(
             "endpoint_rests": lambda facts: describe_pause(
                 n_failures=facts.get("n_failures", 0), reason=facts["reason"], until=facts["until"]
             ),
-            "no_scorer": "All responses are there. No worker of pool {pool} has the scorer {names:list}. "
+            "no_scorer": "All responses are there. No worker that runs has the scorer {names:list}. "
             "Install it on one; it looks again every 15 seconds.",
             "scoring": "All responses are there. A worker scores them with {names:list}: {n_done:,} of {n:,}.",
             "paused": lambda facts: f"The engine did not start. Next try {clock(facts['until'])}.",

@@ -19,7 +19,7 @@ from evalboard.wording import run as wording
 from runs.models import Case, RepeatScore, RunRecord, Scorer, ScoringRecord
 from runs.run import NEWEST_FIRST, explain_scoring, read_answers, run_report
 from runs.store import require_row
-from runs.work import living_workers, open_scorings
+from runs.work import open_scorings
 
 
 @dataclass(frozen=True)
@@ -185,9 +185,7 @@ def _points(report: Run, line: ScoresUnderScorer | None) -> tuple[float | None, 
 
 
 def _waits_for(run: RunRecord, awaited: Sequence[ScoringRecord]) -> str:
-    pool = run.endpoint.pool
-    workers = living_workers().filter(pool=pool)
-    code, facts = explain_scoring(awaited, workers, pool=pool, n_cases=run.suite_version.n_cases)
+    code, facts = explain_scoring(awaited, n_cases=run.suite_version.n_cases)
     return wording.waiting(code, facts)
 
 

@@ -188,10 +188,12 @@ def give_up_scoring(*, scoring_id: int) -> None:
 def _store_replies(
     repeat: RepeatRecord, scorer: Scorer, given: Mapping[int, ScorerReply], *, reason: str | None = None
 ) -> None:
-    """reason: of the cases without a reply."""
+    """reason: of the responses without a reply; a missing one has none."""
     n_cases = repeat.run.suite_version.n_cases
     scores = np.full(n_cases, np.nan)
-    reasons: list[str | None] = [reason] * n_cases
+    reasons: list[str | None] = [None] * n_cases
+    for index in repeat.responses.filter(error_code="").values_list("case_index", flat=True) if reason else ():
+        reasons[index] = reason
     for index, why in _explain_unknown(repeat):
         reasons[index] = why
     answers: list[str | None] = [None] * n_cases

@@ -100,6 +100,15 @@ def test_a_log_has_all_that_the_server_said_and_two_of_one_server_do_not_differ(
     assert (code, "No case differs." in out) == (0, True)
 
 
+def test_answers_that_only_a_worker_can_score_say_how_they_get_a_score(call: Call, tmp_path: Path) -> None:
+    scorer = {"kind": "command", "name": "folded", "digest": "a" * 64}
+    suite = write(tmp_path / "words.json", {"slug": "words", "scorer": scorer, "cases": CASES})
+    with ScriptedServer() as server:
+        code, out, _ = call("trace", suite, *at(server, tmp_path / "a.jsonl"))
+    assert (code, "only a worker runs it" in out, "a.jsonl --suite SUITE." in out) == (0, True, True)
+    assert not any("score" in line for line in lines(tmp_path / "a.jsonl"))
+
+
 def test_lines_without_a_scorer_come_by_standard_input_and_are_named_by_their_prompts(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

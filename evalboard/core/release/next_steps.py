@@ -137,10 +137,11 @@ def with_logs(
     steps = [
         replace(step, facts={**step.facts, "is_logged": True}) if step.code == SECOND_RUN else step for step in steps
     ]
-    if all(step.code not in DECODING for step in steps):
+    decoding = [step for step in steps if step.code in DECODING and step.facts.get("block") != "scorer_changed"]
+    if not decoding:
         return tuple(steps)
-    first = next(at for at, step in enumerate(steps) if step.code in DECODING)
-    others = [step for step in steps if step.code not in DECODING]
+    first = steps.index(decoding[0])
+    others = [step for step in steps if step not in decoding]
     facts = {"logged": list(logged), "repeats": repeats, "in_turn": any(step.code == RUN_IN_TURN for step in steps)}
     again = VerdictLine("import_again", facts)
     return (*others[:first], again, *others[first:])

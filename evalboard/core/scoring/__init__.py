@@ -3,6 +3,7 @@
 from evalboard.core.scoring.examples import EXAMPLES, PASSES
 from evalboard.core.scoring.external import (
     EXTERNAL,
+    SCORER_NAME,
     ScorerReply,
     UnreadableReply,
     external_specs,
@@ -41,6 +42,7 @@ __all__ = [
     "PASS_ALL",
     "PASS_AT",
     "RECORDED",
+    "SCORER_NAME",
     "TRUNCATED",
     "MetricSpec",
     "Plan",

@@ -15,7 +15,7 @@ from evalboard.core.scoring.kind import REQUIRED, Option, Options, Reader, Score
 MAX_OPTIONS_BYTES = 10_000
 MAX_SCORES = 20  # of one response
 MAX_ANSWER_CHARS = 10_000
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+SCORER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -93,7 +93,7 @@ def _read_scores(scores: Any) -> dict[str, float]:
         return {}
     if not isinstance(scores, dict) or len(scores) > MAX_SCORES:
         raise UnreadableReply(f'gave "scores" that are no object of at most {MAX_SCORES} numbers')
-    if wrong := [name for name in scores if not _NAME.fullmatch(name)]:
+    if wrong := [name for name in scores if not SCORER_NAME.fullmatch(name)]:
         raise UnreadableReply(f"gave a score the name {wrong[0][:80]!r}; letters, digits, '.', '_' and '-' make one")
     return {name: _fraction(value, f"score {name}") for name, value in scores.items()}
 
@@ -187,7 +187,7 @@ def _refuse(_options: Options, _text: str, _targets: list[Any], _tools: Tools) -
 
 
 SCORE_NAME: Final = _matching(
-    _NAME, "must be 1 to 80 letters, digits, '.', '_' or '-', beginning with a letter or digit"
+    SCORER_NAME, "must be 1 to 80 letters, digits, '.', '_' or '-', beginning with a letter or digit"
 )
 OPTIONS: Final[dict[str, Option]] = {
     "name": Option(REQUIRED, SCORE_NAME),
