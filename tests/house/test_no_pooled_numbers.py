@@ -35,6 +35,7 @@ from runs.forced import create_forced
 from runs.lab import plan_experiment
 from runs.lab.run_figures import measure_run, whole_passes
 from runs.release import create_release
+from runs.labels import label_answers, next_answers
 from runs.replays import create_replay
 from runs.schedules import create_schedule
 from runs.suites import create_trial, rescore_run
@@ -161,6 +162,8 @@ def stored(transactional_db: None) -> Stored:
     build.decode(turned, 4, LAST, by=other)
     whole = build.finished_run(WHOLE, WHOLE, by=one)
     rescore_run(run_id=mixed.pk, scorer={"kind": "contains"})
+    for run in (mixed, turned, whole):
+        _label(run, person)
     baseline = set_baseline(suite="colours", run=whole.pk, reason="As shipped.", user=person)
     judged_pairs = [(whole, mixed), (mixed, whole), (whole, turned), (turned, mixed)]
     releases = tuple(_released(*pair) for pair in judged_pairs)
@@ -205,6 +208,13 @@ def stored(transactional_db: None) -> Stored:
 def _released(baseline: models.RunRecord, candidate: models.RunRecord) -> int:
     gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk, "tier": "critical"}
     return int(create_release(gates=[gate], policy="lenient").pk)
+
+
+def _label(run: models.RunRecord, person: Any) -> None:
+    """Label a page of answers, so that each scorer has figures."""
+    page = next_answers(run.pk, user=person)
+    said = [{"case": each.case, "repeat": each.repeat, "is_right": each.answer == "blue"} for each in page]
+    label_answers(run_id=run.pk, labels=said, user=person)
 
 
 def _logged() -> models.RunRecord:
