@@ -85,8 +85,8 @@ def label(request: HttpRequest, run_id: int) -> HttpResponse:
     if request.method == "POST":
         with reporting(request):
             _take(run_id, request.POST, request.user)
-        is_listed = began is None
-        return redirect(reverse("run_labels", args=[run_id]) + "#answers" if is_listed else f"?from={began}")
+        listed = f"{reverse('run_labels', args=[run_id])}#answers"
+        return redirect(listed if began is None else f"{request.path}?from={began}")
     if not (offer := acts.offers_on(RunRecord, run_id, request.user)["label"]):
         messages.warning(request, offer.reason)
         return redirect("run_labels", run_id=run_id)

@@ -34,8 +34,8 @@ from runs.baselines import set_baseline
 from runs.forced import create_forced
 from runs.lab import plan_experiment
 from runs.lab.run_figures import measure_run, whole_passes
-from runs.release import create_release
 from runs.labels import label_answers, next_answers
+from runs.release import create_release
 from runs.replays import create_replay
 from runs.schedules import create_schedule
 from runs.suites import create_trial, rescore_run
@@ -346,11 +346,12 @@ def test_no_command_prints_one(stored: Stored, live_server: Any, tmp_path: Path)
     secret = build.token(build.user("ci", "release manager"), "read", "run", "sign")
     place = {"EVALBOARD_URL": live_server.url, "EVALBOARD_TOKEN": secret}
     run = {name: str(each.pk) for name, each in stored.runs.items()}
-    said: dict[str, list[list[str]]] = {"wait": [], "export": [], "compare": [], "release": []}
+    said: dict[str, list[list[str]]] = {"wait": [], "export": [], "compare": [], "release": [], "labels": []}
     reports = ["--junit", str(tmp_path / "junit.xml"), "--summary", str(tmp_path / "summary.md")]
     reports += ["--comment", str(tmp_path / "comment.md")]
     for name in ("mixed", "turned", "logged"):
         said["wait"] += [[run[name], *reports], [run[name], "--json"]]
+        said["labels"] += [[run[name]], [run[name], "--json"]]
         said["export"].append([run[name], "--cases", "csv", "--to", str(tmp_path / "cases.csv")])
     for baseline, candidate in (("whole", "mixed"), ("turned", "whole")):
         said["compare"] += [[run[baseline], run[candidate]], [run[baseline], run[candidate], "--json"]]
