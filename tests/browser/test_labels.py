@@ -22,6 +22,12 @@ def test_answers_are_labelled_with_two_keys(stage: Any, watch: Any, theme: str, 
         if number in (1, 20):
             assert watched.barriers() == []
             assert watched.overflow() == 0
+        if number == 1:
+            page.keyboard.down("r")
+            expect(page.get_by_text("answer 2 of 20").first).to_be_visible()
+            page.keyboard.down("r")  # still down: the browser says that it repeats
+            page.keyboard.up("r")
+            continue
         page.keyboard.press("r" if number % 2 else "w")
         if number == 5:
             expect(page.get_by_text("answer 6 of 20").first).to_be_visible()
@@ -32,5 +38,4 @@ def test_answers_are_labelled_with_two_keys(stage: Any, watch: Any, theme: str, 
     assert sorted(LabelRecord.objects.values_list("value", flat=True)) == [0.0] * 10 + [1.0] * 10
     assert watched.barriers() == []
     assert watched.overflow() == 0
-    page.evaluate("document.dispatchEvent(new KeyboardEvent('keydown', { key: 'r', repeat: true, bubbles: true }))")
     watched.check()

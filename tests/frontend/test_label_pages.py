@@ -27,7 +27,7 @@ def test_twenty_answers_are_labelled_by_plain_forms_and_then_summed_up(stage: An
         page = text_of(engineer, f"{place}?from=0")
         assert f"<span>answer {number} of 20</span>" in page
         assert not re.search(r'class="(pass|fail|partly)"|Score', page), "a score would lead the person"
-        seen.append(re.findall(r'name="case" value="([^"]+)"', page)[0])
+        seen.append(tuple(re.findall(r'type="hidden" name="(case|repeat)" value="([^"]+)"', page)))
         assert say(engineer, run, page, "right").headers["Location"] == f"{place}?from=0"
     assert engineer.get(f"{place}?from=0").headers["Location"] == f"/runs/{run.pk}/labels/"
     page = text_of(engineer, f"/runs/{run.pk}/labels/")
