@@ -93,6 +93,8 @@ def label(request: HttpRequest, run_id: int) -> HttpResponse:
     n_own = count_own_labels(run_id, user=request.user)
     began = n_own if began is None else min(began, n_own)
     answers = next_answers(run_id, user=request.user, limit=1)
+    if not answers:
+        messages.info(request, "You have labelled every answer of this run.")
     if n_own - began >= PAGE or not answers:
         return redirect("run_labels", run_id=run_id)
     number = n_own - began + 1

@@ -223,7 +223,7 @@ def _shuffled_p_value(ours: Scores, theirs: Scores, observed: float) -> float:
         if pool[0] == pool[-1]:
             continue
         values, n_picked = np.array(pool), min(n, n_too)
-        order = rng.random((N_SHUFFLES, len(pool))).argsort(axis=1)[:, :n_picked]
+        order = rng.random((N_SHUFFLES, len(pool))).argpartition(n_picked - 1, axis=1)[:, :n_picked]
         picked = values[order].sum(axis=1)
         move = picked / n_picked - (math.fsum(pool) - picked) / (len(pool) - n_picked)
         total += move if n_picked == n_too else -move
@@ -252,8 +252,8 @@ def _bound_shift(spread: float, before: Scores, after: Scores, quantile: float |
     """
     z = normal_quantile(1 - MOVED_ALPHA / 2) if quantile is None else quantile
     n, per_draw = len(before), (_one_by_draws(before) + _one_by_draws(after)) / 2
-    unseen = z**2 * per_draw / n
-    return (unseen + math.sqrt(unseen**2 + 4 * z**2 * spread / n)) / 2
+    unseen = z * z * per_draw / n
+    return (unseen + math.sqrt(unseen * unseen + 4 * z * z * spread / n)) / 2
 
 
 def _one_by_draws(side: Scores) -> float:
