@@ -78,12 +78,12 @@ def _render(shown: "RunLabels") -> str:
 
     rows = [("scorer", "kappa", "true positives", "false positives", "pass rate")]
     for line in shown.scorers:
-        held = line.agreement
+        measured = line.agreement
         cells = (
             f"{line.scorer.digest[:8]}{' (own)' if line.scorer.is_own else ''}",
-            wording.kappa(held.kappa, held.kappa_interval),
-            wording.rate(held.true_positive, held.true_positive_interval),
-            wording.rate(held.false_positive, held.false_positive_interval),
+            wording.kappa(measured.kappa, measured.kappa_interval),
+            wording.rate(measured.true_positive, measured.true_positive_interval),
+            wording.rate(measured.false_positive, measured.false_positive_interval),
         )
         rows.append((*cells, wording.describe_rate(line)))
     table = ["", *columns(rows)] if shown.scorers else []

@@ -28,7 +28,7 @@ class LabelledAnswer(Contract):
 
 
 class AnswerToLabel(Contract):
-    """An answer of a run's random sample that the caller has not labelled. It does not say how it was scored."""
+    """An answer of a run's random sample that the caller has not labelled, without its score."""
 
     case: str
     repeat: Number

@@ -28,7 +28,7 @@ SAID = Messages(
 
 
 def describe_labels(labels: RunLabels) -> str:
-    """Return one line on a run's labels and its own scorer: "Labels: 40 answers; corrected pass rate 71.2 …"."""
+    """Return one line on a run's labels: "Labels: 40 answers; corrected pass rate 71.2 …"."""
     if not labels.n_labelled:
         return SAID.write("none")
     if not labels.scorers:

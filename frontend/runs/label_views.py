@@ -33,7 +33,7 @@ ROWS = 25
 @requires(READ)
 @require_safe
 def labels(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Show what the labels say of each scorer, and the labelled answers, those the scorer calls otherwise first."""
+    """Show what labels say of each scorer, and the labelled answers, disagreements first."""
     offers = acts.offers_on(RunRecord, run_id, request.user)
     shown = run_labels(run_id)
     view = read_view(request.GET, size=ROWS, anchor="answers")
@@ -63,13 +63,13 @@ def _agrees(row: LabelledAnswer) -> tuple[bool, float]:
 
 def _line(shown: RunLabels, place: int) -> dict[str, Any]:
     line = shown.scorers[place]
-    held = line.agreement
+    measured = line.agreement
     return {
         "scorer": line.scorer,
-        "n": held.n_labels,
-        "kappa": wording.kappa(held.kappa, held.kappa_interval),
-        "true_positive": wording.rate(held.true_positive, held.true_positive_interval),
-        "false_positive": wording.rate(held.false_positive, held.false_positive_interval),
+        "n": measured.n_labels,
+        "kappa": wording.kappa(measured.kappa, measured.kappa_interval),
+        "true_positive": wording.rate(measured.true_positive, measured.true_positive_interval),
+        "false_positive": wording.rate(measured.false_positive, measured.false_positive_interval),
         "rate": line.rate,
     }
 
@@ -103,13 +103,15 @@ def label(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def _take(run_id: int, sent: QueryDict, user: Any) -> None:
-    said, case = sent.get("said", ""), sent.get("case", "")
+    choice, case = sent.get("said", ""), sent.get("case", "")
     repeat = parse_number(sent.get("repeat", ""), digits=9) or 0
-    if said == "undo":
+    if choice == "undo":
         undo_label(run_id=run_id, user=user)
-    elif said == "remove":
+    elif choice == "remove":
         remove_label(run_id=run_id, repeat=repeat, case=case, user=user)
-    elif said in ("right", "wrong"):
-        label_answers(run_id=run_id, labels=[{"case": case, "repeat": repeat, "is_right": said == "right"}], user=user)
+    elif choice in ("right", "wrong"):
+        label_answers(
+            run_id=run_id, labels=[{"case": case, "repeat": repeat, "is_right": choice == "right"}], user=user
+        )
     else:
         raise InvalidInput("Nothing was stored: say whether the answer is right or wrong.")

@@ -25,7 +25,7 @@ class OwnLabel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunAnswers:
-    """The n responses of a run's whole repeats in a random order, and the m different answers that they give.
+    """The n responses of a run's whole repeats in a random order, and their m different answers.
 
     The order is by a hash of case, text and repeat. So neither people nor scores decide it, and the responses before
     any point of it are a random sample of all: without one, labels correct no scorer. The order depends on no run:
@@ -90,7 +90,7 @@ class RunAnswers:
         return np.asarray(sums / np.where(counts > 0, counts, np.nan))
 
     def read_scores(self) -> dict[int, NDArray[np.float64]]:
-        """Return by scorer float64[n], NaN where a response has no score of it; the suite's own scorer is first."""
+        """Return by scorer float64[n], NaN where a response has no score; the suite's own is first."""
         n_cases = self.run.suite_version.n_cases
         scores: dict[int, NDArray[np.float64]] = {}
         rows = RepeatScore.objects.filter(repeat__run=self.run, repeat__cases=None).order_by("scorer_id")
@@ -108,16 +108,16 @@ def load_run(run_id: int) -> RunRecord:
 
 
 def read_answers(run: RunRecord, user: Any = None) -> RunAnswers:
-    """Read the answers of a run's repeats that have ended, with their labels. user: whose own labels are wanted."""
+    """Read the answers of a run's ended repeats, with their labels. user: whose own are wanted."""
     columns = CaseColumns.objects.filter(repeat__run=run, repeat__cases=None).order_by("repeat__index")
     rows = list(columns.values_list("repeat__index", "text_digests", "bucket_ids"))
     n_cases = run.suite_version.n_cases
     texts = np.stack([unpack_digests(bytes(packed), n_cases) for _, packed, _ in rows]) if rows else _NO_TEXTS
     cases = Case.objects.filter(suite_version=run.suite_version_id).order_by("index")
-    of_case = _case_parts(cases.values_list("digest", flat=True)) if rows else np.empty(0, np.uint64)
+    case_parts = _case_parts(cases.values_list("digest", flat=True)) if rows else np.empty(0, np.uint64)
     indexes = tuple(row[0] for row in rows)
     there = np.flatnonzero(texts.any(axis=2))
-    given = make_keys(np.tile(of_case, len(rows))[there], texts[..., 0].ravel()[there])
+    given = make_keys(np.tile(case_parts, len(rows))[there], texts[..., 0].ravel()[there])
     order = np.argsort(_mix(given ^ _mix(np.repeat(np.array(indexes, np.uint64), n_cases)[there])))
     keys, first, inverse = np.unique(given[order], return_index=True, return_inverse=True)
     buckets = {bucket for _, _, ids in rows for bucket in ids}
@@ -148,7 +148,7 @@ def _with_labels(answers: RunAnswers, user: Any) -> RunAnswers:
 
 
 def make_keys(cases: Keys, texts: Keys) -> Keys:
-    """Return uint64[n], evenly spread: the key of each answer, from eight bytes of the digests of case and text."""
+    """Return uint64[n], evenly spread: the keys of answers, by the digests of case and text."""
     return _mix(cases ^ _mix(texts))
 
 

@@ -34,7 +34,7 @@ def label_answers(*, run_id: int, labels: Sequence[Mapping[str, Any]], user: Any
         ).only("case_id", "index", "digest")
     }
     given = _given(run, [case.index for case in cases.values()])
-    said: dict[tuple[str, bytes], float] = {}
+    values: dict[tuple[str, bytes], float] = {}
     for number, each in enumerate(labels):
         place, case = f"labels[{number}]", cases.get(each["case"])
         repeat, text = each.get("repeat"), each.get("text")
@@ -48,12 +48,12 @@ def label_answers(*, run_id: int, labels: Sequence[Mapping[str, Any]], user: Any
             problems.add(f"{place}.text", f"Run {run_id} never gave this answer to case {case.case_id}.")
         else:
             [digest] = given[case.index, repeat] if text is None else [text_digest(text)]
-            said[case.digest, digest] = float(each["is_right"])
+            values[case.digest, digest] = float(each["is_right"])
     problems.raise_if_any("No label was stored")
     LabelRecord.objects.bulk_create(
         [
             LabelRecord(suite=run.suite_version.suite, case_digest=case, text_digest=text, person=user, value=value)
-            for (case, text), value in said.items()
+            for (case, text), value in values.items()
         ],
         update_conflicts=True,
         unique_fields=["suite", "case_digest", "text_digest", "person"],
@@ -63,7 +63,7 @@ def label_answers(*, run_id: int, labels: Sequence[Mapping[str, Any]], user: Any
 
 
 def _given(run: RunRecord, indexes: Sequence[int]) -> dict[tuple[int, int | None], set[bytes]]:
-    """Return the digests of the answers to some cases, by case index and repeat; repeat None has all of a case."""
+    """Return digests of the answers to some cases, by case index and repeat; None has all repeats."""
     given: dict[tuple[int, int | None], set[bytes]] = {}
     there = ResponseRecord.objects.filter(
         repeat__in=run.repeats.filter(cases=None, columns__isnull=False), case_index__in=indexes, error_code=""

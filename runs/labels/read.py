@@ -49,7 +49,10 @@ def _compare(answers: RunAnswers) -> RunLabels:
 
 
 def _hold(answers: RunAnswers, scorer: ScorerOfRun, judged: NDArray[np.float64]) -> ScorerLabels:
-    """Compare one scorer with the sample's labels. A disputed answer counts half in the rate, and in no agreement."""
+    """Compare one scorer with the sample's labels.
+
+    A disputed answer counts half in the rate, and in no agreement.
+    """
     labels = answers.labels[answers.inverse]
     labels[answers.n_sampled :] = np.nan
     settled = np.where(answers.is_disputed[answers.inverse], np.nan, labels)
@@ -84,10 +87,10 @@ def labelled_answers(run_id: int, *, user: Any) -> tuple[LabelledAnswer, ...]:
 
 
 def next_answers(run_id: int, *, user: Any, limit: int = PAGE) -> tuple[AnswerToLabel, ...]:
-    """Return the first answers of a run's random order that a person has not labelled. Raises NotFound, Conflict.
+    """Return the first answers of a run's random order that a person has not labelled.
 
     Neither people nor scores choose the next one: labels correct a scorer only where the labelled answers are a random
-    sample of all.
+    sample of all. Raises NotFound, Conflict.
     """
     run = load_run(run_id)
     acts.require("label", run)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from runs.models import LabelRecord, RunRecord
 from runs.suites import push_suite, rescore_run
@@ -149,6 +150,10 @@ def test_a_run_of_two_buckets_has_no_pooled_rate(api: Api) -> None:
     label_next(api, run, 20)
     [line] = api.get(f"/runs/{run.pk}/agreement/").json()["scorers"]
     assert (line["rate"], line["agreement"]["n_labels"]) == (None, 20)
+    pages = Client()
+    pages.force_login(build.user())
+    page = pages.get(f"/runs/{run.pk}/labels/").content.decode()
+    assert "Labels: 20 answers; several buckets answered, so no pass rate is given for the whole." in page
 
 
 GOOD = {"case": CASES[0], "repeat": 1, "is_right": True}
