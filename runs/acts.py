@@ -56,7 +56,7 @@ class ActOffer:
 
 Rule = Callable[[Any], No | None]
 RELATED: dict[type[Model], tuple[str, ...]] = {
-    RunRecord: ("suite_version__suite", "endpoint", "profile", "bucket__fingerprint")
+    RunRecord: ("suite_version__suite", "endpoint", "profile", "bucket__fingerprint", "source")
 }
 NOTHING_KNOWN: Mapping[str, No | None] = {}
 RULES: dict[tuple[str, type], tuple[str, Rule]] = {}  # (act, kind of subject) -> the right that it needs, its rule
@@ -239,6 +239,19 @@ def _add_repeats(run: RunRecord) -> No | None:
 def _rescore(run: RunRecord) -> No | None:
     ended = run.repeats.exclude(finished_at=None).exists()
     return None if ended else No(f"Run {run.pk} has no repeat that has ended yet; score it again later.")
+
+
+@rule("label", RunRecord, RUN)
+def _label(run: RunRecord) -> No | None:
+    if run.suite_version.suite.judged_suite_id is not None:
+        return No(f"Run {run.pk} has a judge's answers; label those of the run that it judged.", is_shown=False)
+    if run.source is not None and run.source.tool == "rollouts":
+        return No(f"The log of run {run.pk} has token ids alone, and no answer to read.", is_shown=False)
+    if not run.is_terminal:
+        return No(f"{_state(run)}; label its answers when it has ended.")
+    answers = ResponseRecord.objects.filter(repeat__run=run, repeat__cases=None, error_code="")
+    there = answers.filter(repeat__columns__isnull=False)
+    return None if there.exists() else No(f"Run {run.pk} has no answer to label.", is_shown=False)
 
 
 @rule("compare", RunRecord, READ)

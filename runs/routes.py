@@ -13,6 +13,7 @@ from runs.find import api as find
 from runs.fingerprints import api as fingerprints
 from runs.health import api as health
 from runs.imports import api as imports
+from runs.labels import api as labels
 from runs.probes import api as probes
 from runs.release import api as release
 from runs.replays import api as replays
@@ -71,6 +72,10 @@ urlpatterns = [
     path("runs/<int:run_id>/export/", exports.run, name="run_export"),
     path("runs/<int:run_id>/cases.csv", exports.cases_csv, name="cases_csv"),
     path("runs/<int:run_id>/cases.jsonl", exports.cases_jsonl, name="cases_jsonl"),
+    path("runs/<int:run_id>/labels/", labels.label_list, name="run_labels"),
+    path("runs/<int:run_id>/labels/next/", labels.next_list, name="answers_to_label"),
+    path("runs/<int:run_id>/labels/<int:repeat>/<text_path:case>/", labels.label_detail, name="label"),
+    path("runs/<int:run_id>/agreement/", labels.agreement, name="agreement"),
     path("runs/<int:run_id>/replays/", replays.replay_list, name="run_replays"),
     path("replays/", replays.production_list, name="production_replays"),
     path("replays/<int:replay_id>/", replays.replay_detail, name="replay"),

@@ -19,6 +19,7 @@ from evalboard.contract.catalogue import Endpoint, Policy, Profile
 from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.imports import Import
+from evalboard.contract.labels import RunLabels
 from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow, Settle
 from evalboard.contract.replay import Replay
@@ -162,6 +163,13 @@ class RestClient:
 
     def adopt_scorer(self, slug: str, body: Mapping[str, Any]) -> Answer[SuiteVersion]:
         return self.post(SuiteVersion, f"/suites/{quote(slug, safe='')}/scorer/", body)
+
+    def label_answers(self, run_id: str, labels: Sequence[Mapping[str, Any]]) -> Answer[RunLabels]:
+        """Say of a run's answers whether they are right: `case`, `is_right`, and `repeat` or `text` of each."""
+        return self.post(RunLabels, f"/runs/{run_id}/labels/", {"labels": list(labels)})
+
+    def agreement(self, run_id: str) -> Answer[RunLabels]:
+        return self.get(RunLabels, f"/runs/{run_id}/agreement/")
 
     def follow(self, kind: str, name: str) -> Answer[Follow]:
         """Follow a run, suite, endpoint or other thing: Evalboard notifies you at your own addresses."""
