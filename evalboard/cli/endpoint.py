@@ -19,6 +19,8 @@ from evalboard.wording.probe_states import DAILY_CHECK_COST
 from evalboard.wording.run import clock, describe_try
 
 if TYPE_CHECKING:
+    from evalboard.client.answers import Answer
+    from evalboard.client.rest import RestClient
     from evalboard.contract.catalogue import Endpoint
     from evalboard.contract.probe import Probe
 
@@ -75,9 +77,13 @@ def add(
     daily_check: Annotated[
         bool, typer.Option(help=f"Check daily which parameters it honours, from its first use on. {DAILY_CHECK_COST}")
     ] = False,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Check what it honours, if a worker can; up to 26 short calls.")
+    ] = True,
+    give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: AsJson = False,
 ) -> None:
-    """Add an external server that speaks OpenAI's protocol."""
+    """Add an external server that speaks OpenAI's protocol, and check what it honours."""
     if key_env and key_file:
         raise typer.BadParameter("The key is read from one place; give one of the two.", param_hint="--key-file")
     if problem := variable_problem(key_env) if key_env else None:
@@ -95,7 +101,15 @@ def add(
     body |= {"extra_body": parse_body(extra_body)} if extra_body else {}
     with connect() as client:
         answer = client.create_endpoint(body)
-    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render_added(answer.value))
+        added = answer.value
+        if not as_json:
+            typer.echo(_render_added(added))
+        is_checked = check and _has_worker(client, added.pool)
+        probe = _check(client, {"endpoint": name}, give_up_after=give_up_after) if is_checked else None
+    if as_json:
+        typer.echo(json.dumps(answer.json | {"check": probe and probe.json}, ensure_ascii=False))
+    else:
+        typer.echo(render_check(probe.value) if probe else _render_unchecked(added, is_wanted=check))
 
 
 @app.command("set")
@@ -158,18 +172,9 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Find out which parameters an endpoint honours. Without --wait it prints where the check is and ends."""
-    body: dict[str, Any] = {"endpoint": name, "kind": "capability"} | ({"profile": profile} if profile else {})
+    body = {"endpoint": name} | ({"profile": profile} if profile else {})
     with connect() as client:
-        answer = client.create_probe(body)
-        probe_id = answer.value.id
-        if wait_:
-            answer = follow_to_end(
-                lambda: client.probe(probe_id),
-                probe_progress,
-                sentence=f"Check {probe_id} goes on.",
-                come_back=f"evalboard probe --show {probe_id}",
-                give_up_after=give_up_after,
-            )
+        answer = _check(client, body, give_up_after=give_up_after if wait_ else None)
     if wait_:
         decide()
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else render_check(answer.value))
@@ -177,28 +182,60 @@ def check(
     raise typer.Exit(FAILED if wait_ and is_unknown else 0)
 
 
+def _has_worker(client: "RestClient", pool: str) -> bool:
+    """Tell whether a worker of the pool is alive, so that a check is worth waiting for."""
+    rows = (answer.value for answer in client.workers())
+    return any(row.pool == pool and row.state not in ("silent", "stopped") for row in rows)
+
+
+def _check(client: "RestClient", body: dict[str, Any], *, give_up_after: float | None) -> "Answer[Probe]":
+    """Start a check, and follow it to its end unless give_up_after is None."""
+    answer = client.create_probe({**body, "kind": "capability"})
+    if give_up_after is None:
+        return answer
+    probe_id = answer.value.id
+    return follow_to_end(
+        lambda: client.probe(probe_id),
+        probe_progress,
+        sentence=f"Check {probe_id} goes on.",
+        come_back=f"evalboard probe --show {probe_id}",
+        give_up_after=give_up_after,
+    )
+
+
 def render_check(probe: "Probe") -> str:
     """Return where a check is, and once it has ended its sentence and its table, in columns."""
     title = f"Check {probe.id} of {probe.endpoint}, profile {probe.profile}: {probe.status}. {probe.url}"
     if probe.finding is None:
         return "\n".join([title, *([" ".join(probe.error.split())] if probe.error else [])])
-    from evalboard.wording.capability import LABELS, describe_parameter, describe_state_of_parameter
+    from evalboard.wording.capability import (
+        LABELS,
+        describe_fit,
+        describe_parameter,
+        describe_state_of_parameter,
+        suggest_profile,
+    )
 
+    if not (seen := probe.finding.numbers.get("rows", [])):
+        return f"{title}\n{probe.finding.sentence}"
     rows = [
         (LABELS.get(row["parameter"], row["parameter"]), describe_state_of_parameter(row), describe_parameter(row))
-        for row in probe.finding.numbers.get("rows", [])
+        for row in seen
     ]
-    states = {row["parameter"]: row["state"] for row in probe.finding.numbers.get("rows", [])}
-    refused = [name for name in ("temperature", "logprobs") if states.get(name) == "refused"]
-    advice = [f"It refuses {' and '.join(refused)}: run it under --profile hosted, which does not ask for them."]
-    return "\n".join([title, probe.finding.sentence, *(columns(rows) if rows else []), *(advice if refused else [])])
+    following = f"evalboard run sample --endpoint {probe.endpoint} --profile {suggest_profile(seen)} --wait"
+    return "\n".join([title, probe.finding.sentence, *columns(rows), describe_fit(seen), as_typed(following)])
 
 
 def _render_added(endpoint: "Endpoint") -> str:
     key = f"the key is read from {endpoint.auth} on the worker" if endpoint.auth else "without a key"
     first = f"Endpoint {endpoint.slug} is there: {endpoint.model.address} at {endpoint.base_url}, {key}."
     daily = f"\nIt is checked daily from its first run or probe on. {DAILY_CHECK_COST}" if endpoint.daily_check else ""
-    return as_typed(f"{first}{daily}\nSee what it honours: evalboard endpoint check {endpoint.slug} --wait")
+    return as_typed(f"{first}{daily}")
+
+
+def _render_unchecked(endpoint: "Endpoint", *, is_wanted: bool) -> str:
+    why = f"Pool {endpoint.pool} has no worker, so it was not checked. " if is_wanted else ""
+    return as_typed(f"{why}See what it honours: evalboard endpoint check {endpoint.slug} --wait")
 
 
 def _list_cells(each: "Endpoint") -> tuple[str, ...]:

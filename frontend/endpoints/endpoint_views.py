@@ -100,13 +100,14 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
     direct = newest_check(report.bypass) if report.bypass else None
     scheduled = schedule_rows(endpoint=endpoint)
     first_seen = {each.fingerprint.id: each.first_at for each in line.fingerprints} if line else {}
+    profile = report.fitting_profile or "pinned"
     page = {
         "endpoint": report,
         "engine_words": ENGINE_WORDS[report.engine],
         "api_words": API_WORDS.get(report.api or "", ""),
         "acts": (offers := acts.offers_on(EndpointRecord, endpoint, request.user, by="slug")),
         "check_command": f"evalboard endpoint check {endpoint} --wait",
-        "run_command": f"evalboard run <suite> --endpoint {endpoint} --profile {_choose_profile(check)} --wait",
+        "run_command": f"evalboard run <suite> --endpoint {endpoint} --profile {profile} --wait",
         "errors": tuple((seen, ERROR_CODES.get(seen.code, "")) for seen in report.last.errors),
         "n_missing": sum(seen.n for seen in report.last.errors),
         "clock": describe_clock(report.last.clock_ahead) if report.last.clock_ahead else "",
@@ -139,13 +140,6 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         "may_run_reference": offers["run"] and any(row.is_current for row in baselines),
     }
     return render(request, "endpoints/endpoint.html", page)
-
-
-def _choose_profile(check: Probe | None) -> str:
-    """Return the profile to suggest: the one that asks for little where a check saw that more is refused."""
-    rows = check.finding.numbers.get("rows", ()) if check is not None and check.finding is not None else ()
-    is_refused = any(row["state"] == "refused" and row["parameter"] in ("temperature", "logprobs") for row in rows)
-    return "hosted" if is_refused else "pinned"
 
 
 def _run_reference_sets(request: HttpRequest, endpoint: str) -> HttpResponse:

@@ -116,6 +116,11 @@ def finds_call_names(endpoint_id: int) -> bool:
     return any(names_calls(detail.get("n_distinct", 0), detail.get("n", 0)) for detail in details)
 
 
+def read_check_rows(endpoint_id: int) -> list[dict[str, Any]]:
+    """Return what the newest check with a finding saw of each parameter; none without one."""
+    return _read(endpoint_id)[1]
+
+
 def _read(endpoint_id: int) -> tuple[ProbeRecord | None, list[dict[str, Any]]]:
     """Return the newest check that ended with a finding, and its rows."""
     checks = ProbeRecord.objects.filter(
