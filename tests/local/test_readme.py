@@ -201,7 +201,7 @@ def test_a_model_that_knows_less_ends_the_readme_by_another_exit_code(reader: Re
 def thinker(*, wrong: Collection[str] = ()) -> Answerer:
     """A hosted model that thinks before each answer, and samples whatever is asked."""
     known = model(wrong=wrong).known
-    return Answerer(fingerprint=None, known=known, n_thinking=64, honours={"max_tokens"})
+    return Answerer(fingerprint=None, known=known, n_thinking=64, honours={"max_tokens", "temperature"})
 
 
 @pytest.mark.parametrize(("wrong", "code", "word"), [((), 0, "ship"), (WORSE, 1, "no-ship")], ids=["same", "worse"])
@@ -216,6 +216,7 @@ def test_a_reasoning_model_is_judged_by_the_commands_of_the_readme(
         commands = judge(mini, full, REASONING)
         for name in ("mini", "full"):
             commands = re.sub(rf"\b(add|endpoint|with) {name}\b", rf"\1 {name}-{code}", commands)
+        assert wait_until(lambda: bool(reader.reads("workers")), PATIENCE)
         done = reader.types(commands)
         assert done.returncode == code, (done.stdout, done.stderr)
         assert re.search(rf"^Release \d+: {word}\.", done.stdout, re.MULTILINE)
@@ -223,6 +224,7 @@ def test_a_reasoning_model_is_judged_by_the_commands_of_the_readme(
             assert re.search(rf"^{name} +refused ", done.stdout, re.MULTILINE)
         assert f"evalboard run sample --endpoint mini-{code} --profile hosted --wait" in done.stdout
         assert "It does not take temperature and logprobs: use --profile hosted" in done.stdout
+        assert re.search(r"^max_tokens +honoured ", done.stdout, re.MULTILINE)
         refused = [call for call in full.requests if as_gpt5(call).status != 200]
         assert len(refused) < 26, "only the check asks for what is refused"
 
