@@ -14,9 +14,10 @@ from evalboard.client.access import connect
 from evalboard.client.program import as_typed
 from evalboard.client.progress import probe_progress
 from evalboard.client.waiting import GIVE_UP_SECONDS
+from evalboard.core.cost import parse_price
 from evalboard.core.secret_names import variable_problem
 from evalboard.wording.probe_states import DAILY_CHECK_COST
-from evalboard.wording.run import clock, describe_try
+from evalboard.wording.run import clock, describe_price, describe_try
 
 if TYPE_CHECKING:
     from evalboard.client.answers import Answer
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from evalboard.contract.probe import Probe
 
 app = typer.Typer(help="Endpoints.", no_args_is_help=True)
+PRICE_HELP = "The price of a million tokens; also cached=, reasoning= and currency= (default: USD)."
 AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 
 
@@ -77,6 +79,7 @@ def add(
     daily_check: Annotated[
         bool, typer.Option(help=f"Check daily which parameters it honours, from its first use on. {DAILY_CHECK_COST}")
     ] = False,
+    price: Annotated[str, typer.Option(metavar="input=2.50,output=10", help=PRICE_HELP)] = "",
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Check what it honours, if a worker can; up to 26 short calls.")
     ] = True,
@@ -98,6 +101,7 @@ def add(
     chosen |= {"calls_per_minute": calls_per_minute}
     body |= {field: value for field, value in chosen.items() if value}
     body |= {"headers": named} if named else {}
+    body |= {"price": parse_price(price)} if price else {}
     body |= {"extra_body": parse_body(extra_body)} if extra_body else {}
     with connect() as client:
         answer = client.create_endpoint(body)
@@ -126,20 +130,27 @@ def set_(
             help="Whether system_fingerprint differs per call and identifies no server.",
         ),
     ] = None,
+    price: Annotated[str, typer.Option(metavar="input=2.50,output=10|none", help=PRICE_HELP)] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Set what finish reasons of an external endpoint mean, and whether its fingerprints identify servers."""
+    """Set an external endpoint's price, what finish reasons mean, and whether fingerprints identify servers."""
     answer = None
     with connect() as client:
         if ending:
             answer = client.set_endings(name, dict(parse_pair(text, "WORD=ENDING", "--ending") for text in ending))
         if ignore_fingerprint is not None:
             answer = client.ignore_fingerprint(name, ignores=ignore_fingerprint)
+        if price:
+            answer = client.set_price(name, None if price == "none" else parse_price(price))
     if answer is None:
-        raise typer.BadParameter("Give what to set: --ending or --ignore-fingerprint.", param_hint="--ending")
+        hint = "Give what to set: --price, --ending or --ignore-fingerprint."
+        raise typer.BadParameter(hint, param_hint="--price")
     set_ = [f"{word} means {meaning}" for word, meaning in answer.value.endings.items()]
     if answer.value.ignores_fingerprint is not None:
         set_.append(f"fingerprints are {'ignored' if answer.value.ignores_fingerprint else 'read'}")
+    if price:
+        known = answer.value.price
+        set_.append(describe_price(known.to_json()) if known else "the price is not known")
     text = f"Endpoint {name}: {', '.join(set_)}."
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else as_typed(text))
 
@@ -207,7 +218,8 @@ def render_check(probe: "Probe") -> str:
     """Return where a check is, and once it has ended its sentence and its table, in columns."""
     title = f"Check {probe.id} of {probe.endpoint}, profile {probe.profile}: {probe.status}. {probe.url}"
     if probe.finding is None:
-        return "\n".join([title, *([" ".join(probe.error.split())] if probe.error else [])])
+        expected = [probe.expected_cost.text] if probe.expected_cost else []
+        return "\n".join([title, *expected, *([" ".join(probe.error.split())] if probe.error else [])])
     from evalboard.wording.capability import (
         LABELS,
         describe_fit,
@@ -218,12 +230,13 @@ def render_check(probe: "Probe") -> str:
 
     if not (seen := probe.finding.numbers.get("rows", [])):
         return f"{title}\n{probe.finding.sentence}"
+    cost = [f"It cost {probe.cost.text}."] if probe.cost else []
     rows = [
         (LABELS.get(row["parameter"], row["parameter"]), describe_state_of_parameter(row), describe_parameter(row))
         for row in seen
     ]
     following = f"evalboard run sample --endpoint {probe.endpoint} --profile {suggest_profile(seen)} --wait"
-    return "\n".join([title, probe.finding.sentence, *columns(rows), describe_fit(seen), as_typed(following)])
+    return "\n".join([title, probe.finding.sentence, *columns(rows), *cost, describe_fit(seen), as_typed(following)])
 
 
 def _render_added(endpoint: "Endpoint") -> str:

@@ -110,6 +110,9 @@ class RestClient:
     def ignore_fingerprint(self, endpoint: str, *, ignores: bool) -> Answer[Endpoint]:
         return self.post(Endpoint, f"/endpoints/{endpoint}/fingerprint/", {"ignores_fingerprint": ignores})
 
+    def set_price(self, endpoint: str, price: Mapping[str, str] | None) -> Answer[Endpoint]:
+        return self.post(Endpoint, f"/endpoints/{endpoint}/price/", {"price": price})
+
     def complete_run(self, run_id: str) -> Answer[Run]:
         return self.post(Run, f"/runs/{run_id}/complete/", {})
 

@@ -19,6 +19,7 @@ from evalboard.core.errors import EvalboardError
 from evalboard.core.trace import ERROR_CODES
 from evalboard.wording.clock import describe_clock
 from evalboard.wording.numbers import listed
+from evalboard.wording.run import describe_price
 from frontend.endpoints import words
 from frontend.endpoints.shares import draw_hours, draw_shares
 from frontend.endpoints.timeline import lanes
@@ -108,6 +109,7 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         "acts": (offers := acts.offers_on(EndpointRecord, endpoint, request.user, by="slug")),
         "check_command": f"evalboard endpoint check {endpoint} --wait",
         "run_command": f"evalboard run <suite> --endpoint {endpoint} --profile {profile} --wait",
+        "price": describe_price(report.price.to_json()) if report.price else "",
         "errors": tuple((seen, ERROR_CODES.get(seen.code, "")) for seen in report.last.errors),
         "n_missing": sum(seen.n for seen in report.last.errors),
         "clock": describe_clock(report.last.clock_ahead) if report.last.clock_ahead else "",
