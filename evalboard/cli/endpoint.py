@@ -133,7 +133,7 @@ def set_(
     price: Annotated[str, typer.Option(metavar="input=2.50,output=10|none", help=PRICE_HELP)] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Set an external endpoint's price, what finish reasons mean, and whether fingerprints identify servers."""
+    """Set an endpoint's price, what finish reasons mean, and whether fingerprints identify servers."""
     answer = None
     with connect() as client:
         if ending:
@@ -145,8 +145,8 @@ def set_(
     if answer is None:
         hint = "Give what to set: --price, --ending or --ignore-fingerprint."
         raise typer.BadParameter(hint, param_hint="--price")
-    set_ = [f"{word} means {meaning}" for word, meaning in answer.value.endings.items()]
-    if answer.value.ignores_fingerprint is not None:
+    set_ = [f"{word} means {meaning}" for word, meaning in (answer.value.endings if ending else {}).items()]
+    if ignore_fingerprint is not None:
         set_.append(f"fingerprints are {'ignored' if answer.value.ignores_fingerprint else 'read'}")
     if price:
         known = answer.value.price
@@ -194,7 +194,7 @@ def check(
 
 
 def _has_worker(client: "RestClient", pool: str) -> bool:
-    """Tell whether a worker of the pool is alive, so that a check is worth waiting for."""
+    """Return whether a worker of the pool is alive, which could make the check."""
     rows = (answer.value for answer in client.workers())
     return any(row.pool == pool and row.state not in ("silent", "stopped") for row in rows)
 

@@ -39,7 +39,7 @@ def parse_price(text: str) -> dict[str, str]:
 
 
 def price_problem(price: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with a price: decimals of `input` and `output`, maybe `cached` and `reasoning`."""
+    """Return the problem of a price: decimals `input`, `output`, maybe `cached`, `reasoning`; a currency."""
     given = {name: value for name, value in price.items() if value is not None}
     if not {"input", "output", "currency"} <= given.keys() <= {*PRICES, "currency"}:
         return f"Give input, output and currency, and where they differ cached and reasoning. {FORM}"
@@ -47,6 +47,11 @@ def price_problem(price: Mapping[str, Any]) -> str | None:
     if wrong:
         return f"{' and '.join(wrong)} must be a decimal, with at most 6 digits before and after the point. {FORM}"
     return None if CURRENCY.fullmatch(str(given["currency"])) else f"The currency is 1 to 10 letters. {FORM}"
+
+
+def clean_price(price: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return a price as it is stored: its fields as text; {} where it is not known."""
+    return {name: str(value) for name, value in (price or {}).items() if value is not None}
 
 
 def price_usage(price: Mapping[str, str], usage: Usage) -> Decimal | None:

@@ -8,7 +8,7 @@ SLACK = 1e-9
 
 
 def shown_amount(value: Decimal) -> Decimal:
-    """Round an amount of money to cents, or where it is smaller to two digits; halves away from zero, as `shown`."""
+    """Round an amount of money to cents, or to two digits if it is smaller; halves away from zero."""
     return value.quantize(Decimal(1).scaleb(min(-2, value.adjusted() - 1)), ROUND_HALF_UP)
 
 

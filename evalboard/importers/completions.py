@@ -88,17 +88,20 @@ def count_usage(body: Mapping[str, Any]) -> TokenUsage:
     Some servers (Grok, Gemini) count the thinking in addition to the answer: then the total says so.
     """
     usage = read_usage(body)
-    of_prompt, of_answer = (
+    prompt_details, answer_details = (
         details if isinstance(details, Mapping) else {}
         for details in (usage.get("prompt_tokens_details"), usage.get("completion_tokens_details"))
     )
     n_prompt, n_tokens, total = (count(usage.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
-    n_reasoning = count(of_answer.get("reasoning_tokens"))
+    n_reasoning = count(answer_details.get("reasoning_tokens"))
     if n_prompt is not None and n_tokens is not None and total is not None and total > n_prompt + n_tokens:
         beside = total - n_prompt - n_tokens
         n_tokens, n_reasoning = n_tokens + beside, beside if n_reasoning is None else n_reasoning
     return TokenUsage(
-        n_prompt=n_prompt, n_cached=count(of_prompt.get("cached_tokens")), n_tokens=n_tokens, n_reasoning=n_reasoning
+        n_prompt=n_prompt,
+        n_cached=count(prompt_details.get("cached_tokens")),
+        n_tokens=n_tokens,
+        n_reasoning=n_reasoning,
     )
 
 

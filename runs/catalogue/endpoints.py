@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from evalboard.core import digest
-from evalboard.core.cost import price_problem
+from evalboard.core.cost import clean_price, price_problem
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import DEFAULT_PROFILES, DTYPES, parse_profile
 from runs.catalogue.remote import read_remote
@@ -110,7 +110,7 @@ def set_price(*, endpoint: str, price: Mapping[str, Any] | None) -> EndpointReco
     problem = price_problem(price) if price else None
     if problem := problem if known.is_remote else ONLY_REMOTE:
         raise InvalidInput("The endpoint is not valid.", fields={"price": problem})
-    known.price = {name: str(value) for name, value in (price or {}).items() if value is not None}
+    known.price = clean_price(price)
     known.save(update_fields=["price"])
     return known
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 
 from evalboard.calling.endpoint_fields import clean_base_url, extra_body_problems, header_problems
-from evalboard.core.cost import price_problem
+from evalboard.core.cost import clean_price, price_problem
 from evalboard.core.secret_names import looks_like_key, variable_problem
 from runs.models import EndpointRecord
 
@@ -76,7 +76,7 @@ def read_remote(
         "bypass": direct,
         "rescores": bool(rescores),
         "daily_check": bool(daily_check),
-        "price": dict(price or {}),
+        "price": clean_price(price),
     }
     problems = {
         "base_url": url_problem,

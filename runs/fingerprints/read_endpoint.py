@@ -36,12 +36,13 @@ def endpoint_report(slug: str, *, probes: Sequence[ProbeRow] | None = None) -> c
     )
     newest = newest_probes(endpoint=slug) if probes is None else probes
     rotations = rotation_rows(endpoints=[slug], limit=1)
-    rows = read_check_rows(endpoint.pk)
+    check = _newest_check(newest)
+    rows = read_check_rows(endpoint.pk) if check is not None and check.finding is not None else []
     return contract.EndpointReport(
         **endpoint_fields(endpoint),
         last=_last_responses(endpoint),
         hours=_hours(endpoint),
-        check=_newest_check(newest),
+        check=check,
         fitting_profile=suggest_profile(rows) if rows else None,
         compared_by=describe_fit(rows) if rows else None,
         rotated=rotations[0] if rotations else None,

@@ -111,9 +111,10 @@ def _read_usage(run_ids: Iterable[int]) -> dict[int, list[Usage]]:
 
 
 def _estimate_money(order: Order) -> CostEstimate | None:
-    """Return what a run would cost: by the newest run of its suite, first there and under its profile, else elsewhere.
+    """Return what a run would cost, by the newest run of its suite.
 
-    Without any, the most that it can cost.
+    First on the endpoint and under the profile, then on the endpoint, then elsewhere. Without any run of the suite,
+    return the most that it can cost.
     """
     price = order.endpoint.price
     if not price:

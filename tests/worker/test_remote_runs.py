@@ -29,6 +29,7 @@ from runs.models import (
     TraceBlock,
     WorkerRecord,
 )
+from runs.release import create_release, release_report
 from runs.run import add_repeats, cancel_run, create_run, estimate_run, run_report, run_rows, stored_trace
 from runs.suites import push_suite
 from runs.sweep import reconcile
@@ -162,6 +163,28 @@ def test_what_a_run_costs_is_known_before_it_starts_and_after(
         assert len(report.repeat_costs) == 3
         first_again = run_report(first.pk).cost
         assert first_again == cost, "a run keeps the price of its day"
+
+
+def test_a_comparison_and_a_release_show_the_cost_beside_the_score(
+    settings: Any, endpoint: EndpointRecord, new_run: Callable[..., RunRecord], runner: Runner
+) -> None:
+    with thinking_server(settings) as server:
+        EndpointRecord.objects.update(base_url=server.base_url, price={"currency": "USD", "input": "1", "output": "2"})
+        one = worked(runner, new_run(4, under="hosted"))
+        other = worked(runner, create_run(suite="words", endpoint="hosted", profile="hosted", repeats=1))
+    cost = run_report(one.pk).cost
+    assert cost is not None
+    gate = {"suite": "words", "baseline": one.pk, "candidate": other.pk}
+    release = create_release(gates=[gate], treatment="service")
+    [judged] = release_report(release.pk).gates
+    assert (judged.baseline.cost, judged.candidate.cost) == (cost, cost)
+    client = Client()
+    client.force_login(build.user("reader", "viewer"))
+    pages = (f"/compare/{one.pk}/{other.pk}/", f"/releases/{release.pk}/", f"/runs/{one.pk}/")
+    for page in pages:
+        assert cost.text in client.get(page).content.decode(), page
+    sides = client.get(f"/api/v1/compare/?baseline={one.pk}&candidate={other.pk}").json()["sides"]
+    assert sides["baseline"]["cost"]["amount"] == cost.amount
 
 
 def test_an_answer_without_counts_makes_a_cost_unknown_and_not_less(
