@@ -19,9 +19,10 @@ ESTIMATE = Context(prec=6)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The token counts of answered calls, summed. n_uncounted: calls without counts, whose tokens are not in it.
+    """The token counts of answered calls, summed.
 
-    n_tokens: of the answers, n_reasoning thinking included. n_cached: of the prompts' tokens.
+    n_uncounted: calls without counts, whose tokens are not in it. n_cached: of the prompts' tokens. n_tokens: of the
+    answers, n_reasoning thinking included.
     """
 
     n_calls: int = 0
