@@ -429,6 +429,7 @@ ESTIMATE = Messages(
             "run": "About {amount}, by the token counts of run {run}.",
             "elsewhere": "About {amount}, by the token counts of run {run} on {endpoint}.",
             "probe": "About {amount}, by the token counts of probe {probe}.",
+            "usual": "About {amount}: a token for every 3 characters of a prompt, and answers as in run {run}.",
             "limit": "At most {amount}: a token for every 3 characters of a prompt, and answers of {limit:,} tokens.",
         },
     },

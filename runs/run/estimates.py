@@ -72,7 +72,7 @@ def read_costs(runs: Collection[RunRecord]) -> dict[int, RunCosts]:
 
 def make_cost(price: Mapping[str, str], usage: Sequence[Usage]) -> Cost:
     """Return what tokens cost at a price, with the text that says it."""
-    whole = Usage(**{field.name: sum(getattr(each, field.name) for each in usage) for field in fields(Usage)})
+    whole = _add(usage)
     amount = price_usage(price, whole)
     known = None if amount is None else write_amount(amount)
     text = ESTIMATE.write("uncounted", n=whole.n_uncounted) if known is None else money(known, price["currency"])
@@ -124,15 +124,25 @@ def _estimate_money(order: Order) -> CostEstimate | None:
     for runs in (here.filter(profile__slug=order.profile.slug), here, ended):
         if (run := runs.select_related("endpoint").order_by("-id").first()) is not None:
             code = "run" if run.endpoint_id == order.endpoint.pk else "elsewhere"
-            [whole] = _read_usage([run.pk]).values()
-            total = Usage(**{field.name: sum(getattr(each, field.name) for each in whole) for field in fields(Usage)})
+            total = _add(_read_usage([run.pk])[run.pk])
             facts = {"run": run.pk, "endpoint": run.endpoint.slug}
             if (cost := make_cost_estimate(price, total, order.n_responses, code, **facts)) is not None:
                 return cost
     contents = list(order.version.cases.order_by("index").values_list("content", flat=True)[:CASES_SIZED])
     limit = order.profile.settings["sampling"].get(LIMIT, order.version.max_tokens)
     usage = limit_usage(sum(map(_count_chars, contents)), len(contents), limit)
+    another = RunRecord.objects.filter(endpoint=order.endpoint, status=RunRecord.Status.FINISHED, source=None)
+    if (run := another.order_by("-id").first()) is not None:
+        whole = _add(_read_usage([run.pk])[run.pk])
+        usual = replace(whole, n_cached=0, n_prompt=usage.n_prompt * whole.n_calls // len(contents))
+        if (cost := make_cost_estimate(price, usual, order.n_responses, "usual", run=run.pk)) is not None:
+            return cost
     return make_cost_estimate(price, usage, order.n_responses, "limit", limit=limit)
+
+
+def _add(usage: Iterable[Usage]) -> Usage:
+    parts = list(usage)
+    return Usage(**{field.name: sum(getattr(each, field.name) for each in parts) for field in fields(Usage)})
 
 
 def _count_chars(content: Mapping[str, Any]) -> int:

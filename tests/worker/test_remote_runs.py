@@ -161,6 +161,12 @@ def test_what_a_run_costs_is_known_before_it_starts_and_after(
         assert abs(dearer / Decimal(before.cost.amount) - 1) < Decimal("0.1")
         assert sum(Decimal(each.amount or "nan") for each in report.repeat_costs) == Decimal(report.cost.amount)
         assert len(report.repeat_costs) == 3
+        others = [{"id": f"other-{n}", "prompt": f"Say {n}.", "target": "blue"} for n in range(10)]
+        push_suite(document={"slug": "others", "title": "Others", "scorer": {"kind": "exact"}, "cases": others})
+        usual = estimate_run(**named | {"suite": "others"}, repeats=1).cost
+        assert usual is not None
+        assert usual.text.endswith(f"and answers as in run {second.pk}.")
+        assert Decimal("0.9") * exact / 2 < Decimal(usual.amount) < Decimal("1.3") * exact / 2
         first_again = run_report(first.pk).cost
         assert first_again == cost, "a run keeps the price of its day"
 
