@@ -69,6 +69,7 @@ urlpatterns = [
     path("find/", find.find, name="find"),
     path("imports/", imports.imports, name="imports"),
     path("endpoints/", endpoints.endpoints, name="endpoints"),
+    path("endpoints/<text:endpoint>/price/", settings.price, name="endpoint_price"),
     path("endpoints/<text:endpoint>/fingerprint/", settings.set_fingerprint, name="endpoint_fingerprint"),
     path("endpoints/<text:endpoint>/try/", run_actions.try_now, name="endpoint_try"),
     path("endpoints/<text:endpoint>/", endpoints.endpoint, name="endpoint"),

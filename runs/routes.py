@@ -48,6 +48,7 @@ urlpatterns = [
     path("endpoints/", catalogue.endpoint_list, name="endpoints"),
     path("endpoints/<text:endpoint>/endings/", suites.endings, name="endpoint_endings"),
     path("endpoints/<text:endpoint>/fingerprint/", catalogue.fingerprint, name="endpoint_fingerprint"),
+    path("endpoints/<text:endpoint>/price/", catalogue.price, name="endpoint_price"),
     path("endpoints/<text:endpoint>/try/", fingerprints.try_now, name="endpoint_try"),
     path("endpoints/<text:endpoint>/", fingerprints.endpoint_detail, name="endpoint"),
     path("profiles/", catalogue.profile_list, name="profiles"),

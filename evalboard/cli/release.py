@@ -153,6 +153,9 @@ def print_release(release: "Release", *, lean: str | None = None) -> None:
     """Print the verdict, or the lean if given, the summary, the serving stacks, and the next steps."""
     word = describe_verdict(release.verdict) if lean is None else describe_lean(lean)
     typer.echo(f"Release {release.id}: {word}. {release.url}\n{release.summary}")
+    for gate in release.gates:
+        if costs := [side.cost.text for side in (gate.baseline, gate.candidate) if side.cost]:
+            typer.echo(f"Cost of the runs of {gate.suite}: {' and '.join(costs)}.")
     if lean is not None:
         typer.echo(NO_VERDICT)
     for line in _render_table(release.gates) if len(release.gates) > 1 else []:

@@ -26,6 +26,7 @@ from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
 from evalboard.contract.run import Rerun, Rescored, Run, RunEstimate, RunPair, RunRow
 from evalboard.contract.schedule import Schedule
+from evalboard.contract.stack import Worker
 from evalboard.contract.suite import OwnScorer, RescoredCase, RescoredRun, SuiteRow, SuiteVersion, Trial
 from evalboard.contract.upload import Upload, UploadPart
 from evalboard.importers.files import LogFile
@@ -109,6 +110,9 @@ class RestClient:
 
     def ignore_fingerprint(self, endpoint: str, *, ignores: bool) -> Answer[Endpoint]:
         return self.post(Endpoint, f"/endpoints/{endpoint}/fingerprint/", {"ignores_fingerprint": ignores})
+
+    def set_price(self, endpoint: str, price: Mapping[str, str] | None) -> Answer[Endpoint]:
+        return self.post(Endpoint, f"/endpoints/{endpoint}/price/", {"price": price})
 
     def complete_run(self, run_id: str) -> Answer[Run]:
         return self.post(Run, f"/runs/{run_id}/complete/", {})
@@ -220,6 +224,9 @@ class RestClient:
 
     def endpoint(self, slug: str) -> Answer[EndpointReport]:
         return self.get(EndpointReport, f"/endpoints/{quote(slug, safe='')}/")
+
+    def workers(self) -> Iterator[Answer[Worker]]:
+        return self.rows(Worker, "/workers/", {})
 
     def create_endpoint(self, body: Mapping[str, Any]) -> Answer[Endpoint]:
         return self.post(Endpoint, "/endpoints/", body)

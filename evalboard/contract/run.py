@@ -26,7 +26,7 @@ from evalboard.contract.base import (
 from evalboard.contract.bucket import Bucket, Noise
 from evalboard.contract.facts import SettingFact
 from evalboard.contract.manifest import EngineSeats
-from evalboard.contract.parts import Done, ProfileNamed, RepeatScored, Seats, WaitingFor
+from evalboard.contract.parts import Cost, CostEstimate, Done, ProfileNamed, RepeatScored, Seats, WaitingFor
 
 PRIORITIES = ("release", "normal", "bulk")  # the first goes first
 EXPERIMENT_LABEL = "experiment"  # of a run that is an arm of one
@@ -415,6 +415,10 @@ class Run(RunHead):
     ]
     scores: tuple[ScoresUnderScorer, ...]
     twin: Twin | None
+    cost: Annotated[Cost | None, says(description="so far; null: its endpoint has no price")]
+    repeat_costs: Annotated[
+        tuple[Cost, ...], says(description="of each repeat with an answer, targeted ones last; empty without a price")
+    ]
     stored_bytes: Annotated[int, says(minimum=0, description="traces and packed columns, without texts")]
     labels: Labels
     created_by: str | None
@@ -485,6 +489,7 @@ class RunEstimate(Contract):
     tokens: Count | None
     minutes: Annotated[float | None, says(minimum=0, description="engine minutes, or minutes of calls")]
     paced_by: Annotated[str | None, says(description="another suite whose run gave the pace, scaled by cases")]
+    cost: Annotated[CostEstimate | None, says(description="null: the endpoint has no price")]
     sentence: str
 
 

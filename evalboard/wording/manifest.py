@@ -42,7 +42,12 @@ NAMES = {
 # Where null is an answer: the engine says that it uses none.
 NONE = {"engine.quantization", "engine.speculative_config", "engine.watermark_config"}
 # Where null says that a request did not have it.
-NOT_SENT = {"sampling.chat_template_kwargs", "sampling.reasoning_effort", "sampling.reasoning_tags"}
+NOT_SENT = {
+    "sampling.chat_template_kwargs",
+    "sampling.max_completion_tokens",
+    "sampling.reasoning_effort",
+    "sampling.reasoning_tags",
+}
 BATCHINGS = {"alone": "size 1", "observed": UNKNOWN}
 RAN = {"alone": "at batch size 1", "invariant": "with batch-invariant kernels", "mixed": "in batches as cases came"}
 LONG_LIST = 6

@@ -19,6 +19,7 @@ from evalboard.core.errors import EvalboardError
 from evalboard.core.trace import ERROR_CODES
 from evalboard.wording.clock import describe_clock
 from evalboard.wording.numbers import listed
+from evalboard.wording.run import describe_price
 from frontend.endpoints import words
 from frontend.endpoints.shares import draw_hours, draw_shares
 from frontend.endpoints.timeline import lanes
@@ -100,13 +101,15 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
     direct = newest_check(report.bypass) if report.bypass else None
     scheduled = schedule_rows(endpoint=endpoint)
     first_seen = {each.fingerprint.id: each.first_at for each in line.fingerprints} if line else {}
+    profile = report.fitting_profile or "pinned"
     page = {
         "endpoint": report,
         "engine_words": ENGINE_WORDS[report.engine],
         "api_words": API_WORDS.get(report.api or "", ""),
         "acts": (offers := acts.offers_on(EndpointRecord, endpoint, request.user, by="slug")),
         "check_command": f"evalboard endpoint check {endpoint} --wait",
-        "run_command": f"evalboard run <suite> --endpoint {endpoint} --profile {_choose_profile(check)} --wait",
+        "run_command": f"evalboard run <suite> --endpoint {endpoint} --profile {profile} --wait",
+        "price": describe_price(report.price.to_json()) if report.price else "",
         "errors": tuple((seen, ERROR_CODES.get(seen.code, "")) for seen in report.last.errors),
         "n_missing": sum(seen.n for seen in report.last.errors),
         "clock": describe_clock(report.last.clock_ahead) if report.last.clock_ahead else "",
@@ -139,13 +142,6 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         "may_run_reference": offers["run"] and any(row.is_current for row in baselines),
     }
     return render(request, "endpoints/endpoint.html", page)
-
-
-def _choose_profile(check: Probe | None) -> str:
-    """Return the profile to suggest: the one that asks for little where a check saw that more is refused."""
-    rows = check.finding.numbers.get("rows", ()) if check is not None and check.finding is not None else ()
-    is_refused = any(row["state"] == "refused" and row["parameter"] in ("temperature", "logprobs") for row in rows)
-    return "hosted" if is_refused else "pinned"
 
 
 def _run_reference_sets(request: HttpRequest, endpoint: str) -> HttpResponse:

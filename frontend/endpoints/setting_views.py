@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from evalboard.core.cost import parse_price
 from evalboard.core.suite import DEFAULT_POLICIES, DEFAULT_POLICY
 from frontend.endpoints.forms import (
     ENDPOINT_FIELDS,
@@ -22,7 +23,7 @@ from frontend.shell.forms import PlainForm, blaming, posted_from, reporting
 from frontend.templatetags.drawing import as_json
 from runs import fingerprints
 from runs.access import ADMIN, READ, requires
-from runs.catalogue import create_endpoint, create_policy, create_profile, ignore_fingerprint, read
+from runs.catalogue import create_endpoint, create_policy, create_profile, ignore_fingerprint, read, set_price
 from runs.fingerprints import logged_names, same_model_rows, say_same_model
 from runs.models import EndpointRecord
 
@@ -48,6 +49,16 @@ def set_fingerprint(request: HttpRequest, endpoint: str) -> HttpResponse:
     """Ignore the fingerprints of an external endpoint's answers, or read them again."""
     with reporting(request):
         ignore_fingerprint(endpoint=endpoint, ignores=request.POST.get("ignores") == "yes")
+    return redirect("endpoint", endpoint)
+
+
+@requires(ADMIN)
+@posted_from("endpoint", "endpoint")
+def price(request: HttpRequest, endpoint: str) -> HttpResponse:
+    """Set what a million tokens of an external endpoint cost; a blank field: not known."""
+    text = request.POST.get("price", "").strip()
+    with reporting(request):
+        set_price(endpoint=endpoint, price=parse_price(text) if text else None)
     return redirect("endpoint", endpoint)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 
 from evalboard.calling.endpoint_fields import clean_base_url, extra_body_problems, header_problems
+from evalboard.core.cost import clean_price, price_problem
 from evalboard.core.secret_names import looks_like_key, variable_problem
 from runs.models import EndpointRecord
 
@@ -44,6 +45,7 @@ def read_remote(
     bypass: str | None = None,
     rescores: bool | None = None,
     daily_check: bool | None = None,
+    price: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the row's fields of an external endpoint, and the problems by field. None: use the default.
 
@@ -74,6 +76,7 @@ def read_remote(
         "bypass": direct,
         "rescores": bool(rescores),
         "daily_check": bool(daily_check),
+        "price": clean_price(price),
     }
     problems = {
         "base_url": url_problem,
@@ -95,6 +98,7 @@ def read_remote(
         ),
         "reference": reference_problem,
         "bypass": bypass_problem,
+        "price": price_problem(price) if price else None,
     }
     wrong = {name: problem for name, problem in problems.items() if problem}
     wrong |= header_problems(chosen["headers"], auth=chosen["auth"])

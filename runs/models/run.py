@@ -52,6 +52,7 @@ class RunRecord(models.Model):
         related_name="runs",
         help_text="the log that it was read from",
     )
+    price = models.JSONField(default=dict, help_text="its endpoint's when it was asked for; {}: not known then")
     is_reported = models.BooleanField(
         default=False,
         db_default=False,

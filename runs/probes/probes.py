@@ -147,7 +147,7 @@ def _store(target: EndpointRecord, shared: Mapping[str, Any]) -> ProbeRecord:
     """Queue a probe of an endpoint. Some kinds wait for each worker of the pool, unless others serve it."""
     is_for_each = shared["kind"] in OF_EACH_WORKER and not target.is_remote
     waits_for = list(workers.able(target.pool).values_list("pk", flat=True)) if is_for_each else []
-    probe = ProbeRecord.objects.create(endpoint=target, waits_for=waits_for, **shared)
+    probe = ProbeRecord.objects.create(endpoint=target, waits_for=waits_for, price=target.price, **shared)
     requests.ring_after_commit(target.pool, n_workers=max(1, len(waits_for)))
     return probe
 

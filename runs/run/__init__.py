@@ -3,7 +3,15 @@
 from evalboard.logged.runs import MAX_REPEATS
 from runs.run import idempotency
 from runs.run.completing import complete_run, order_again, run_again
-from runs.run.estimates import estimate_run, measure_engine_time, read_pace
+from runs.run.estimates import (
+    estimate_run,
+    limit_usage,
+    make_cost,
+    make_cost_estimate,
+    measure_engine_time,
+    read_costs,
+    read_pace,
+)
 from runs.run.figures import keep_figures
 from runs.run.idempotency import KeyInUse, forget_old_keys, make_once
 from runs.run.in_turn import create_pair, store_in_turn
@@ -108,8 +116,11 @@ __all__ = [
     "judged",
     "keep_figures",
     "label_problems",
+    "limit_usage",
     "live_report",
     "locked",
+    "make_cost",
+    "make_cost_estimate",
     "make_once",
     "measure_engine_time",
     "model_name",
@@ -123,6 +134,7 @@ __all__ = [
     "prompt_of",
     "put_to_work",
     "read_answers",
+    "read_costs",
     "read_pace",
     "response_content",
     "response_page",

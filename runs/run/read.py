@@ -19,6 +19,7 @@ from runs.models import EngineProcess, Event, Priority, RunRecord
 from runs.pairs import pair_facts
 from runs.pairs.pair_facts import describe_fingerprint, names_on, read_names
 from runs.run import read_facts
+from runs.run.estimates import read_costs
 from runs.run.read_cases import CaseLists, Pick, case_lists
 from runs.run.read_columns import drawn_points, run_range
 from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts, is_waiting
@@ -81,8 +82,11 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         "endings": dict(facts.endings),
         "trouble": _trouble(facts, why),
     }
+    costs = read_costs([run]).get(run.pk)
     return contract.Run(
         **dict(row) | own,
+        cost=None if costs is None else costs.whole,
+        repeat_costs=() if costs is None else costs.repeats,
         buckets=buckets,
         noise=buckets[0].noise if len(buckets) == 1 else Noise.partly_known(),
         seats=_seats(processes),

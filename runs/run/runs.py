@@ -155,6 +155,7 @@ def store_order(order: Order, *, user: Any) -> RunRecord:
         is_restarted=order.is_restarted,
         labels=order.labels,
         is_reported=order.endpoint.is_remote,
+        price=order.endpoint.price,
         priority=order.priority,
         created_by=user,
     )

@@ -245,6 +245,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("set_endings", take("endpoint"), body={"endings": {"wrapped_up": "complete"}}),
         Good("try_endpoint", {"endpoint": "theirs"}),
         Good("set_fingerprint", {"endpoint": "theirs"}, body={"ignores_fingerprint": True}),
+        Good("set_price", {"endpoint": "theirs"}, body={"price": {"currency": "USD", "input": "2.5", "output": "10"}}),
         Good("profiles"),
         Good("create_profile", body=profile),
         Good("create_profile", body=profile),

@@ -39,7 +39,7 @@ def test_a_server_of_others_needs_an_address_and_a_model(api: Api) -> None:
         "rest_reason": None,
         "n_failures": None,
     }
-    known |= {"endings": {}, "ignores_fingerprint": False}
+    known |= {"endings": {}, "ignores_fingerprint": False, "price": None}
     assert made.json() == known
     assert api.get("/endpoints/").json()["results"] == [known]
 
@@ -172,6 +172,22 @@ def test_an_endpoint_is_told_that_fingerprints_name_no_server(api: Api) -> None:
     refused = api.post("/endpoints/ours/fingerprint/", {"ignores_fingerprint": True})
     assert (refused.status_code, list(refused.json()["fields"])) == (400, ["ignores_fingerprint"])
     assert api.post("/endpoints/none/fingerprint/", {"ignores_fingerprint": True}).status_code == 404
+
+
+def test_the_price_of_its_tokens_is_set_with_it_or_later_in_exact_decimals(api: Api) -> None:
+    price = {"currency": "EUR", "input": "2.50", "output": "10", "cached": "1.25", "reasoning": None}
+    assert api.post("/endpoints/", remote(price=price)).json()["price"] == price
+    cheaper = api.post("/endpoints/theirs/price/", {"price": {"currency": "EUR", "input": 1, "output": "0.10"}})
+    nulls = {"cached": None, "reasoning": None}
+    assert cheaper.json()["price"] == {"currency": "EUR", "input": "1", "output": "0.10"} | nulls
+    assert api.get("/endpoints/theirs/").json()["price"]["output"] == "0.10"
+    assert api.post("/endpoints/theirs/price/", {"price": None}).json()["price"] is None
+    refused = api.post("/endpoints/theirs/price/", {"price": {"input": "2.50"}})
+    assert (refused.status_code, list(refused.json()["fields"])) == (400, ["price"])
+    build.endpoint("ours")
+    refused = api.post("/endpoints/ours/price/", {"price": price})
+    assert (refused.status_code, list(refused.json()["fields"])) == (400, ["price"])
+    assert api.post("/endpoints/none/price/", {"price": price}).status_code == 404
 
 
 def test_an_endpoint_of_ours_is_answered_as_ever_with_nulls_beside(api: Api) -> None:

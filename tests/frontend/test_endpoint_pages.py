@@ -77,6 +77,29 @@ def test_an_endpoint_that_nobody_has_asked_says_so_and_how_to_begin(viewer: Clie
     assert 'headers x-org from ORG_ID, x-team: evals in every body {"user": "<b>"}' in page
 
 
+def test_a_check_says_which_profile_fits_and_how_answers_are_compared(viewer: Client) -> None:
+    refused = {"parameter": "temperature", "asked": 0, "state": "refused", "detail": {"words": "Only 1."}}
+    check(remote(), [refused, *ROWS[1:]])
+    page = words(viewer, "/endpoints/theirs/")
+    assert "It does not take temperature: use --profile hosted, which asks for none. Repeats are samples." in page
+    assert "Without logprobs, answers are compared by text, ending, token counts and seconds." in page
+    assert "evalboard run <suite> --endpoint theirs --profile hosted --wait" in page
+    report = endpoint_report("theirs")
+    assert (report.fitting_profile, (report.compared_by or "") in page) == ("hosted", True)
+
+
+def test_an_admin_sets_the_price_of_its_tokens_on_the_page(client: Client) -> None:
+    remote()
+    client.force_login(build.user("root", "admin"))
+    assert "price not known" in words(client, "/endpoints/theirs/")
+    client.post("/endpoints/theirs/price/", {"price": "input=2.50,output=10"})
+    assert "price input 2.50, output 10 USD for a million tokens" in words(client, "/endpoints/theirs/")
+    wrong = client.post("/endpoints/theirs/price/", {"price": "cheap"}, follow=True)
+    assert "Give input, output and currency" in wrong.content.decode()
+    client.post("/endpoints/theirs/price/", {"price": ""})
+    assert EndpointRecord.objects.get().price == {}
+
+
 def test_what_answered_is_shown_by_its_shares_with_speed_and_errors(viewer: Client) -> None:
     one, other = bucket(), bucket("bfloat16")
     run = served(0, one)

@@ -22,7 +22,8 @@ class ProbeExchange:
     of an audit alone.
 
     Of a server of others (is_remote) there is no engine process, and no bucket where nothing names who answered.
-    backend: what names who answered, "" where nothing does. n_tokens, n_prompt_tokens: by the server's own count.
+    backend: what names who answered, "" where nothing does. n_tokens, n_prompt_tokens: by the server's own count, of
+    which n_reasoning_tokens are thinking and n_cached_tokens came from a cache.
     left_out: settings that were not sent. marks: why it is no clean sample, of "cached", "fallback" and "retried".
     clock_ahead: what its Date says of its clock.
     """
@@ -49,6 +50,8 @@ class ProbeExchange:
     system_fingerprint: str = ""
     n_tokens: int | None = None
     n_prompt_tokens: int | None = None
+    n_reasoning_tokens: int | None = None
+    n_cached_tokens: int | None = None
     left_out: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     clock_ahead: ClockAhead | None = None
@@ -73,6 +76,8 @@ REMOTE_FIELDS = (
     "system_fingerprint",
     "n_tokens",
     "n_prompt_tokens",
+    "n_reasoning_tokens",
+    "n_cached_tokens",
     "left_out",
     "marks",
     "clock_ahead",
