@@ -170,6 +170,7 @@ class Up:
             "DATABASE_URL": self._options.database_url or (self._database.url("evalboard") if self._database else ""),
             "EVALBOARD_DATA_DIR": str(self._folder.path),
             "EVALBOARD_VLLM_PYTHON": str(python),
+            "EVALBOARD_WEB_BIND": f"{HOST}:{self._options.port}",
             "PYTHONUNBUFFERED": "1",
         }
 
