@@ -167,7 +167,7 @@ def counters_in(redis_url: str) -> dict[str, Any]:
         "LOCATION": redis_url,
         "KEY_PREFIX": "evb",
         "OPTIONS": {
-            "serializer": "runs.health.counters.WholeNumbers",
+            "serializer": "runs.store.counters.WholeNumbers",
             "retry": Retry(NoBackoff(), 0),
             "socket_connect_timeout": patience,
             "socket_timeout": patience,

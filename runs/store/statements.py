@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 
-__all__ = ["limit_statements", "newest_page", "require_row", "storable", "take_as_long_as_it_takes"]
+__all__ = [
+    "limit_statements",
+    "limit_statements_here",
+    "newest_page",
+    "require_row",
+    "storable",
+    "take_as_long_as_it_takes",
+]
 
 Row = TypeVar("Row")
 
@@ -39,10 +46,15 @@ def limit_statements() -> None:
     options["options"] += f" -c statement_timeout={round(settings.STATEMENT_SECONDS * 1000)}"
 
 
+def limit_statements_here(seconds: float) -> None:
+    """Let PostgreSQL stop each statement after `seconds`, until the transaction ends; 0: none."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL statement_timeout = {round(seconds * 1000)}")
+
+
 def take_as_long_as_it_takes() -> None:
     """Lift the time limit until the transaction ends, for rare work that grows with a run."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL statement_timeout = 0")
+    limit_statements_here(0)
 
 
 def newest_page(
