@@ -77,6 +77,17 @@ def _without_loopback_names(host: str) -> str:
     return "127.0.0.1" if is_here else name
 
 
+def verdict_keys(key: str, before: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys of verdicts, the one in use first; none if not configured. Raises ValueError for a weak one."""
+    keys = tuple(stripped for each in (key, *before) if (stripped := each.strip()))
+    if keys and not key.strip():
+        raise ValueError("EVALBOARD_VERDICT_KEYS_BEFORE is set and EVALBOARD_VERDICT_KEY is not; set both.")
+    for each in keys:
+        if weakness := secret_weakness(each):
+            raise ValueError(f"A key of verdicts {weakness}; set {SHORTEST_SECRET} or more random characters.")
+    return keys
+
+
 def secret_weakness(secret_key: str) -> str | None:
     """Return what makes a key guessable, as words that follow its name; None if it looks strong."""
     if not secret_key:

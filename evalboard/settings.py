@@ -115,6 +115,10 @@ try:
     # Variables of a worker that endpoints may name for their keys.
     ENDPOINT_KEYS = read_key_patterns(env.list("EVALBOARD_ENDPOINT_KEYS", []))
     SECRETS_DIR = Path(env.str("EVALBOARD_SECRETS_DIR", "/run/secrets"))
+    # Seals verdicts and sign-offs, so that one changed in the database is not shown: the key, then those before it.
+    VERDICT_KEYS = safety.verdict_keys(
+        env.str("EVALBOARD_VERDICT_KEY", ""), env.list("EVALBOARD_VERDICT_KEYS_BEFORE", [])
+    )
     OIDC = oidc.read(env)
 except (EnvError, ValueError) as problem:  # ValueError: a file that NAME_FILE names cannot be read
     raise ImproperlyConfigured(f"A setting cannot be read: {problem}") from problem

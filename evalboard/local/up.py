@@ -164,6 +164,7 @@ class Up:
         python = self._options.vllm_python or own
         return {
             "EVALBOARD_SECRET_KEY": self._folder.secret(),
+            "EVALBOARD_VERDICT_KEY": self._folder.secret("verdict-key"),
             "EVALBOARD_PUBLIC_ADDRESS": self._address,
             "EVALBOARD_STATIC_DIR": str(self._folder.static),
             **os.environ,

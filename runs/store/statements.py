@@ -1,5 +1,6 @@
 """Statements to PostgreSQL: allowed values, time limits, lists in a chosen order and their pages."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "limit_statements",
     "limit_statements_here",
+    "may_decide",
     "newest_page",
     "require_row",
     "storable",
@@ -44,6 +46,17 @@ def limit_statements() -> None:
     """
     options = connections.settings["default"]["OPTIONS"]
     options["options"] += f" -c statement_timeout={round(settings.STATEMENT_SECONDS * 1000)}"
+
+
+@functools.cache
+def may_decide() -> bool:
+    """Tell whether this process's database role may write verdicts, and so act for people: no worker's of a team may.
+
+    A role's rights are read once; a process that was given others starts again.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT has_table_privilege('runs_verdict', 'INSERT')")
+        return bool(cursor.fetchone()[0])
 
 
 def limit_statements_here(seconds: float) -> None:
