@@ -20,7 +20,8 @@ RESERVED_VARIABLE = re.compile(
     r"EVALBOARD_.*|DATABASE_URL.*|REDIS_URL.*|POSTGRES_.*|PG[A-Z]*|DJANGO_.*|SECRET_KEY|CELERY_.*"
 )
 OWN_FILE = re.compile(
-    r"(?i)evalboard|database_url|redis_|postgres_password|secret_key|verdict_key|oidc_client_secret|email_password"
+    r"(?i)evalboard|(web_|worker_)?database_url|redis_|(postgres|web|worker|email)_password|secret_key|verdict_key|"
+    r"oidc_client_secret"
 )
 SERVICE_ACCOUNT = "kubernetes.io"  # the folder of a pod's own credentials
 # Begins as keys of well-known providers do, and tokens of their kind.

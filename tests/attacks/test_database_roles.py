@@ -1,6 +1,7 @@
 """A worker of a team has its own database role: it does a whole run, and reads no token and writes no verdict."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -11,14 +12,22 @@ from django.db import connection
 
 from runs.management.commands import grant_roles
 from runs.models import RunRecord
-from tests.faults.conftest import new_run, processes, scripted_python, setup, start_worker, wait_until
+from tests.faults.conftest import new_run, processes, scripted_python, start_worker, wait_until
 from tests.faults.whole import assert_whole
 from tests.worker.conftest import Start, Wait, ended
 
-__all__ = ["new_run", "processes", "scripted_python", "setup", "start_worker", "wait_until"]
+__all__ = ["new_run", "processes", "scripted_python", "start_worker", "wait_until"]
 pytestmark = pytest.mark.django_db(transaction=True)
 WEB, WORKER = "evalboard_test_web", "evalboard_test_worker"
 PASSWORD = "of-a-test"
+
+
+@pytest.fixture
+def setup(session_redis: Any, settings: Any) -> dict[str, str]:
+    """What a worker of a team is told."""
+    session_redis.command("FLUSHALL")
+    settings.REDIS_URL = session_redis.url
+    return {"REDIS_URL": session_redis.url, "EVALBOARD_LOOK_SECONDS": "5"}
 
 
 @pytest.fixture

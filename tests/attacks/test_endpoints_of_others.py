@@ -131,6 +131,8 @@ def test_a_variable_that_the_operator_allows_is_sent(api: Api, settings: Any, mo
     [
         "kubernetes.io/serviceaccount/token",
         "postgres_password",
+        "worker_password",
+        "web_database_url",
         "redis_auth",
         "redis_url",
         "database_url",
