@@ -57,7 +57,7 @@ def endpoint_hosts(named: Sequence[str], *, hosts: Sequence[str], own: Iterable[
 
 
 def own_services(*, database: Mapping[str, Any], redis_url: str, web_bind: str) -> list[str]:
-    """Return the addresses of our own services as `!host:port`, of which every loopback one is `127.0.0.1`.
+    """Return the addresses of our own services as `!host:port`; a loopback host is `127.0.0.1`.
 
     database: Django's settings of it. web_bind: as gunicorn takes it; "" where this process does not know it.
     """
@@ -78,7 +78,10 @@ def _without_loopback_names(host: str) -> str:
 
 
 def verdict_keys(key: str, before: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys of verdicts, the one in use first; none if not configured. Raises ValueError for a weak one."""
+    """Return the keys of verdicts, the one in use first; none if not configured.
+
+    Raises ValueError for a weak one.
+    """
     keys = tuple(stripped for each in (key, *before) if (stripped := each.strip()))
     if keys and not key.strip():
         raise ValueError("EVALBOARD_VERDICT_KEYS_BEFORE is set and EVALBOARD_VERDICT_KEY is not; set both.")

@@ -72,7 +72,7 @@ def seal_sign_off(row: SignOffRecord) -> dict[str, str]:
 
 
 def seal_problem(row: SignOffRecord) -> str:
-    """Return why a sign-off does not count as a person's decision; "" if its seal is right or nothing is sealed."""
+    """Return why a sign-off does not count; "" if its seal is right or nothing is sealed here."""
     if not settings.VERDICT_KEYS or (digest_of(row) == row.digest and _is_right(row, row.digest)):
         return ""
     if row.seal_key not in map(key_id, settings.VERDICT_KEYS):

@@ -61,7 +61,7 @@ def reconcile() -> int:
 
 
 def _act_for_people() -> None:
-    """Decide releases and start what people planned. The scheduler does it, and no worker of a role of its own."""
+    """Decide releases and start what people planned, where this process may."""
     for release_id in verdicts.undecided():
         _guarded(_decide, release_id)
     for endpoint_id in endpoints_without_check():

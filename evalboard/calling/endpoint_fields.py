@@ -73,7 +73,10 @@ def clean_base_url(text: str, *, hosts: Collection[str]) -> tuple[str, str | Non
 
 
 def header_problems(headers: Mapping[str, Any], *, auth: str, keys: Collection[str]) -> dict[str, str]:
-    """Return the problems of constant headers, by field. keys: patterns of the variables that they may name."""
+    """Return the problems of constant headers, by field.
+
+    keys: patterns of the variables that they may name.
+    """
     problems: dict[str, str] = {}
     if len(headers) > MAX_HEADERS:
         problems["headers"] = f"Give at most {MAX_HEADERS} headers."

@@ -85,10 +85,11 @@ def _ask_doorbell() -> str | None:
 
 
 class _DatabaseProbe:
-    """One question to the database over a connection of its own: a frozen one takes connections and says nothing.
+    """One question to the database over a connection of its own.
 
-    It is asked in a thread, as no setting limits how long a client waits for an answer. Whoever comes meanwhile waits
-    for the same question, so that a frozen database costs one thread.
+    A frozen database takes connections and says nothing. The question is asked in a thread, as no setting limits how
+    long a client waits for an answer. Whoever comes meanwhile waits for the same question, so that a frozen database
+    costs one thread.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Judge a release, and check a stored verdict: by its seal, else by judging again and comparing the two.
+"""Judge a release, and check a stored verdict by its seal, else by judging again.
 
 A verdict is a row like any other, and the database's account can write `ship` into it. So a verdict that its inputs do
 not give is neither shown, signed nor exported as valid.
@@ -42,9 +42,10 @@ def judge(inputs: ReleaseInputs, note: Callable[[GateEvidence], None] | None = N
 
 
 def require_unchanged(verdict: Verdict) -> None:
-    """Seal a verdict without a right seal again where judging again gives the same. Raises Conflict where it does not.
+    """Judge a verdict without a right seal again, and seal it if the result is the same.
 
-    So a key that is not known here costs one judgement. Where the inputs have moved since, what was signed decides.
+    Raises Conflict where it is another one. So a key that is not known here costs one judgement. Where the inputs have
+    moved since, what was signed decides.
     """
     if sign_off_chain.is_sealed(verdict):
         return

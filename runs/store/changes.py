@@ -21,7 +21,7 @@ def follow(follower: Follower) -> None:
 
 
 def follow_where_allowed(follower: Follower) -> None:
-    """Do the same in processes that may decide. Elsewhere the scheduler's next sweep finds what is to be done."""
+    """Do the same in processes that may decide; elsewhere the scheduler's next sweep does it."""
 
     def called(run_id: int) -> None:
         if may_decide():

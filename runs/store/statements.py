@@ -50,9 +50,9 @@ def limit_statements() -> None:
 
 @functools.cache
 def may_decide() -> bool:
-    """Tell whether this process's database role may write verdicts, and so act for people: no worker's of a team may.
+    """Tell whether this process's database role may write verdicts, and so act for people.
 
-    A role's rights are read once; a process that was given others starts again.
+    No worker's of a team may. A role's rights are read once; a process that was given others starts again.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT has_table_privilege('runs_verdict', 'INSERT')")

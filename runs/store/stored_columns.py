@@ -39,7 +39,7 @@ def packed_digest(*, bucket_ids: list[int] | None = None, **packed: bytes) -> st
 
 
 def find_changed(repeat_ids: Sequence[int]) -> list[int]:
-    """Return the repeats whose columns or scores are not those of their digests: they were changed in the database."""
+    """Return the repeats whose columns or scores in the database are not those of their digests."""
     changed = set()
     for row in CaseColumns.objects.filter(repeat__in=repeat_ids).iterator(chunk_size=8):
         packed = {name: bytes(getattr(row, name)) for name in ("text_digests", "trace_digests", "buckets")}

@@ -1,4 +1,4 @@
-"""`manage.py grant_roles --web ROLE --worker ROLE`: let two database roles do what web server and workers do.
+"""`manage.py grant_roles --web ROLE --worker ROLE`: grant the web server and workers their rights.
 
 The owner runs it after each `manage.py migrate`. Every table has one line here, which a test compares with the models:
 so a new table is open to no worker before somebody decided that.
@@ -74,7 +74,7 @@ def statements(web: str, worker: str) -> list[sql.Composed]:
         ("SELECT", _tables(WORKER_READS), (worker,)),
     ]
     grants += [(rights, _tables((table,)), (worker,)) for rights, table in WORKER_COLUMNS]
-    revoke.append(sql.SQL("REVOKE CREATE ON SCHEMA public FROM PUBLIC"))  # which PostgreSQL 14 grants
+    revoke.append(sql.Composed([sql.SQL("REVOKE CREATE ON SCHEMA public FROM PUBLIC")]))  # which PostgreSQL 14 grants
     return revoke + [
         sql.SQL("GRANT {} ON {} TO {}").format(sql.SQL(rights), target, sql.Identifier(role))
         for rights, target, roles in grants
