@@ -5,7 +5,6 @@ No problem repeats what was written: people paste keys where their names belong.
 
 import re
 from collections.abc import Collection, Iterable
-from pathlib import Path
 
 ONLY_ITS_NAME = (
     "Only the name of the variable, such as OPENAI_API_KEY, or the absolute path of the file that holds the key on the "
@@ -63,9 +62,10 @@ def variable_problem(name: object, *, allowed: Collection[str] | None) -> str | 
     return None
 
 
-def is_own_file(path: Path) -> bool:
+def is_own_file(path: str) -> bool:
     """Tell whether a file has a secret of Evalboard or of the cluster, by its path."""
-    return bool(OWN_FILE.match(path.name)) or SERVICE_ACCOUNT in path.parts
+    *folders, name = path.split("/")
+    return bool(OWN_FILE.match(name)) or SERVICE_ACCOUNT in folders
 
 
 def looks_like_key(text: str) -> bool:

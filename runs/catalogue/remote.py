@@ -121,6 +121,6 @@ def _file_problem(path: str) -> str | None:
     # Parts are judged as written: the file is on the worker, and links are followed there.
     if ".." in Path(path).parts or not Path(path).is_relative_to(folder) or Path(path) == folder:
         return f"Must be a file below {folder} (EVALBOARD_SECRETS_DIR)."
-    if is_own_file(Path(path)):
+    if is_own_file(path):
         return "This file is Evalboard's or the cluster's own and must not reach an external server; name another one."
     return None

@@ -47,7 +47,7 @@ def _read_file(name: str, worker: str) -> str:
         raise KeyUnreadable(f"The file {name} is not under {settings.SECRETS_DIR} (EVALBOARD_SECRETS_DIR).")
     named = (value for variable, value in os.environ.items() if OWN_FILE_VARIABLES.fullmatch(variable))
     own = {Path(value).resolve() for value in named}
-    if path in own or is_own_file(path) or is_own_file(Path(name)):
+    if path in own or is_own_file(str(path)) or is_own_file(name):
         raise KeyUnreadable(
             f"The file {name} is Evalboard's own, or the cluster's, and is sent to no endpoint. Name another one."
         )
