@@ -89,7 +89,7 @@ def add(
     """Add an external server that speaks OpenAI's protocol, and check what it honours."""
     if key_env and key_file:
         raise typer.BadParameter("The key is read from one place; give one of the two.", param_hint="--key-file")
-    if problem := variable_problem(key_env) if key_env else None:
+    if problem := variable_problem(key_env, allowed=None) if key_env else None:
         # Here, so that a key which slipped goes over no wire.
         raise typer.BadParameter(problem, param_hint="--key-env")
     named = parse_headers(header or [], "--header") | {

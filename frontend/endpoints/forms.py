@@ -64,7 +64,8 @@ class RemoteEndpointForm(PlainForm):
         max_length=200,
         label="Source of the key",
         widget=forms.TextInput(attrs={"placeholder": "OPENAI_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
-        help_text="The name of an environment variable of the worker, or an absolute path. Never the key itself.",
+        help_text="The name of an environment variable of the worker, or an absolute path. Never the key itself. "
+        "The setting EVALBOARD_ENDPOINT_KEYS must allow the name; *_API_KEY is allowed by default.",
     )
     api = forms.ChoiceField(
         label="API", choices=EndpointRecord.Api.choices, help_text="The OpenAI API that the server offers."

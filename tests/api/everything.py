@@ -50,7 +50,7 @@ REMOTE = {
     "base_url": "https://api.example.com/v1",
     "model": {"name": "gpt-paint"},
     "auth": "PAINT_API_KEY",
-    "headers": {"x-team": "evals", "x-org": {"env": "ORG_ID"}},
+    "headers": {"x-team": "evals", "x-org": {"env": "ORG_API_KEY"}},
 }
 
 

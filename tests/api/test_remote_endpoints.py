@@ -50,7 +50,7 @@ def test_every_field_comes_back_as_it_was_sent(api: Api) -> None:
     sent = remote(
         api="completions",
         auth="PAINT_API_KEY",
-        headers={"x-team": "evals", "authorization-2": "plain", "x-api-key": {"env": "OTHER_KEY"}},
+        headers={"x-team": "evals", "x-author": "plain", "x-api-key": {"env": "OTHER_API_KEY"}},
         extra_body={"provider": {"only": ["a"], "allow_fallbacks": False}},
         concurrency=64,
         line="paint",
@@ -116,7 +116,7 @@ def test_an_address_is_stored_as_what_calls_go_below(api: Api, sent: str, stored
         ({"headers": {"x-team": {"env": "ORG", "more": 1}}}, "headers.x-team"),
         ({"headers": {"X-Team": "a", "x-team": "b"}}, "headers"),
         ({"headers": {f"x-{number}": "a" for number in range(21)}}, "headers"),
-        ({"auth": "KEY", "headers": {"Authorization": {"env": "OTHER"}}}, "headers.Authorization"),
+        ({"auth": "A_API_KEY", "headers": {"Authorization": {"env": "OTHER_API_KEY"}}}, "headers.Authorization"),
         ({"extra_body": {"messages": []}}, "extra_body.messages"),
         ({"extra_body": {"model": "other"}}, "extra_body.model"),
         ({"extra_body": {"temperature": 0.5}}, "extra_body.temperature"),
@@ -141,7 +141,7 @@ def test_what_is_no_endpoint_is_refused_by_its_field(api: Api, changes: dict[str
     "field", ["base_url", "api", "auth", "headers", "extra_body", "concurrency", "reference", "bypass", "rescores"]
 )
 def test_an_endpoint_of_ours_has_no_fields_of_others(api: Api, field: str) -> None:
-    sent = remote(api="chat", auth="KEY", headers={"a": "b"}, extra_body={"a": 1}, concurrency=2, rescores=False)
+    sent = remote(api="chat", auth="A_API_KEY", headers={"a": "b"}, extra_body={"a": 1}, concurrency=2, rescores=False)
     sent |= {"reference": "ours", "bypass": "direct"}
     ours = {"slug": "local", "model": {"repo": "owner/name", "revision": "a" * 40}, "dtype": "float32", "line": "paint"}
     refused = api.post("/endpoints/", {**ours, field: sent[field]})

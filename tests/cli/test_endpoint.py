@@ -36,7 +36,7 @@ def as_admin(transactional_db: None) -> dict[str, str]:
 def test_one_is_added_with_every_option_and_listed(evalboard: Call, as_admin: dict[str, str], tmp_path: Path) -> None:
     body = tmp_path / "body.json"
     body.write_text('{"provider": {"allow_fallbacks": false}}')
-    more = ("--key-env", "MINI_KEY", "--header", "x-team: evals", "--header-env", "x-org: ORG_ID")
+    more = ("--key-env", "MINI_API_KEY", "--header", "x-team: evals", "--header-env", "x-org: ORG_API_KEY")
     more += (
         "--extra-body",
         f"@{body}",
@@ -51,18 +51,24 @@ def test_one_is_added_with_every_option_and_listed(evalboard: Call, as_admin: di
     )
     added = evalboard(*ADD, *more, **as_admin)
     assert (added.returncode, added.stderr) == (0, "")
-    assert "gpt-mini at https://api.example.com/v1, the key is read from MINI_KEY on the worker." in added.stdout
+    assert "gpt-mini at https://api.example.com/v1, the key is read from MINI_API_KEY on the worker." in added.stdout
     words = "Pool default has no worker, so it was not checked. See what it honours: "
     assert f"{words}evalboard endpoint check mini --wait" in added.stdout
     assert f"It is checked daily from its first run or probe on. {DAILY_CHECK_COST}" in added.stdout
     row = EndpointRecord.objects.get()
-    assert (row.auth, row.concurrency, row.line, row.api, row.rescores) == ("MINI_KEY", 2, "mini", "completions", True)
-    assert row.headers == {"x-team": "evals", "x-org": {"env": "ORG_ID"}}
+    assert (row.auth, row.concurrency, row.line, row.api, row.rescores) == (
+        "MINI_API_KEY",
+        2,
+        "mini",
+        "completions",
+        True,
+    )
+    assert row.headers == {"x-team": "evals", "x-org": {"env": "ORG_API_KEY"}}
     assert row.extra_body == {"provider": {"allow_fallbacks": False}}
     listed = evalboard("endpoint", "list")
     assert listed.stdout.split() == ["mini", "openai", "gpt-mini", "https://api.example.com/v1", "pool", "default"]
     [row_as_json] = json.loads(evalboard("endpoint", "list", "--json").stdout)
-    assert row_as_json["auth"] == "MINI_KEY"
+    assert row_as_json["auth"] == "MINI_API_KEY"
 
 
 def test_one_is_told_what_its_answers_mean(evalboard: Call, as_admin: dict[str, str]) -> None:
@@ -96,7 +102,7 @@ def test_an_empty_list_says_how_to_begin(evalboard: Call, secret: str) -> None:
     ("more", "words"),
     [
         (("--key-env", SECRET), "never the key itself"),
-        (("--key-env", "MINI_KEY", "--key-file", "/run/secrets/mini"), "one of the two"),
+        (("--key-env", "MINI_API_KEY", "--key-file", "/run/secrets/mini"), "one of the two"),
         (("--header", SECRET), "Name: value"),
         (("--header", f"Authorization: Bearer {SECRET}"), "headers.Authorization"),
         (("--extra-body", "[1]"), "Must be an object"),

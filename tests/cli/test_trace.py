@@ -261,7 +261,7 @@ def test_a_server_that_stops_answering_leaves_a_reason_for_every_call(call: Call
 def test_a_key_is_in_no_file_however_the_server_writes_it(
     call: Call, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("THEIR_KEY", KEY)
+    monkeypatch.setenv("THEIR_API_KEY", KEY)
     words = [KEY[:9], KEY[9:]]
     tokens = [{"token": word, "bytes": list(word.encode()), "logprob": -0.1, "top_logprobs": []} for word in words]
     choice = {
@@ -272,12 +272,12 @@ def test_a_key_is_in_no_file_however_the_server_writes_it(
     }
     path = tmp_path / "a.jsonl"
     with ScriptedServer(ok(choices=[choice], headers={"X-Request-Id": f"for {KEY}"})) as server:
-        assert call("trace", suite, *at(server, path, "--key-env", "THEIR_KEY"))[0] == 0
+        assert call("trace", suite, *at(server, path, "--key-env", "THEIR_API_KEY"))[0] == 0
         assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
         assert {(one.text, one.positions) for one in read(path).responses} == {("***", None)}
         assert not any(part in path.read_text() for part in (KEY, *words))
         server.script = status(401, words=f"The key {KEY} has expired.")
-        code, _, err = call("trace", suite, *at(server, path, "--key-env", "THEIR_KEY", "--again"))
+        code, _, err = call("trace", suite, *at(server, path, "--key-env", "THEIR_API_KEY", "--again"))
         assert (code, KEY in err) == (FAILED, False)
         for wrong in (["--header", f"Authorization: Bearer {KEY}"], ["--key-env", KEY]):
             code, _, err = call("trace", suite, *at(server, tmp_path / "b.jsonl", *wrong))

@@ -142,7 +142,7 @@ def test_a_machine_without_an_engine_is_useful_with_endpoints_and_imports(reader
     endpoints, _, runs, verdicts = of_the_tour(reader)
     assert (endpoints, runs, verdicts) == ([], [], [])
     assert wait_until(lambda: bool(reader.reads("workers")), PATIENCE)
-    where = "--base-url https://api.example.com/v1 --model gpt-mini --key-env EXAMPLE_KEY"
+    where = "--base-url https://api.example.com/v1 --model gpt-mini --key-env EXAMPLE_API_KEY"
     added = reader.types(f".venv/bin/evalboard endpoint add mini {where}")
     assert (added.returncode, added.stderr) == (0, "")
     assert "mini" in [row["slug"] for row in reader.reads("endpoints")]

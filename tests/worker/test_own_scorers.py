@@ -359,7 +359,7 @@ def test_a_comparison_blames_a_new_parser_for_exactly_its_points(
 def test_a_service_scores_with_a_key_that_no_scorer_sees_and_another_version_is_another_scorer(
     server: ScriptedServer, settings: Any, tmp_path: Path, worker: Callable[[], Runner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JUDGE_KEY", "sk-service-1")
+    monkeypatch.setenv("JUDGE_API_KEY", "sk-service-1")
     settings.SCORERS_DIR = tmp_path
     facts = {"version": "v1"}
 
@@ -372,7 +372,7 @@ def test_a_service_scores_with_a_key_that_no_scorer_sees_and_another_version_is_
         return Reply(json.dumps({"id": received.body["id"], "value": value, **facts}).encode())
 
     with ScriptedServer(judge) as service:
-        (tmp_path / "house-judge.toml").write_text(f'url = "{service.origin}/v1/responses"\nauth = "JUDGE_KEY"\n')
+        (tmp_path / "house-judge.toml").write_text(f'url = "{service.origin}/v1/responses"\nauth = "JUDGE_API_KEY"\n')
         here = worker()
         push(kind="http", name="house-judge")
         run = started()
