@@ -15,6 +15,7 @@ from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
 from runs.baselines import references_to_compare, unattended_rotations
 from runs.compare import comparisons
+from runs.judging import advance_judging, due_judgings
 from runs.models import Event, RepeatRecord, RunRecord, Shard, WorkerRecord
 from runs.probes import PROBES, probes
 from runs.release import verdicts
@@ -52,6 +53,8 @@ def reconcile() -> int:
         _guarded(_give_up_scoring, scoring_id)
     for repeat_id in _repeats_to_finish():
         _guarded(_finish_repeat, repeat_id)
+    for judging_id in due_judgings():
+        _guarded(advance_judging, judging_id)
     for release_id in verdicts.undecided():
         _guarded(_decide, release_id)
     for endpoint_id in endpoints_without_check():
