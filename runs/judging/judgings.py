@@ -67,7 +67,7 @@ class JudgementPlan:
     def n_judgements(self) -> int:
         n_anchors = 0 if self.anchors is None else len(self.anchors.anchors)
         n_answers = len(self.answers) * self.spec["draws"] + len(self.twice) * TWICE
-        return n_answers + n_anchors * self.anchor_draws
+        return int(n_answers + n_anchors * self.anchor_draws)
 
     def draws_of(self, answer: Answer) -> int:
         return int(self.spec["draws"]) + (TWICE if answer in self.twice else 0)
@@ -111,13 +111,8 @@ def advance_judging(judging_id: int) -> bool:
     if record is None:
         return False
     judge_run = record.judge_run
-    if (
-        judge_run is not None
-        and record.run.is_cancel_wanted
-        and not (judge_run.is_terminal or judge_run.is_cancel_wanted)
-    ):
+    if judge_run is not None and record.run.is_cancel_wanted and not judge_run.is_terminal:
         cancel_run(run_id=judge_run.pk)
-        return True
     with transaction.atomic():
         take_as_long_as_it_takes()
         locked = JudgingRecord.objects.select_for_update(of=("self",), skip_locked=True)
@@ -204,12 +199,13 @@ def _list_answers(record: JudgingRecord) -> dict[Answer, bytes]:
         cases = Case.objects.filter(suite_version=version).values_list("index", "case_id")
         judged = {index for index, case in cases if scoring.scorer_for(plan, case)["kind"] == scoring.JUDGE.name}
     ordered = rows.order_by("repeat__index", "case_index").iterator(chunk_size=CASES_PER_COPY)
-    return {(repeat, index): bytes(text) for repeat, index, text in ordered if judged is None or index in judged}
+    return {(repeat, index): bytes(text or b"") for repeat, index, text in ordered if judged is None or index in judged}
 
 
 def _choose(answers: Mapping[Answer, bytes], n: int, record: JudgingRecord) -> list[Answer]:
     """Draw n answers by chance, by a seed that the run and its judge give; an answer to a case once."""
-    different = list({(index, text): (repeat, index) for (repeat, index), text in reversed(answers.items())}.values())
+    latest_first = reversed(list(answers.items()))
+    different = list({(index, text): (repeat, index) for (repeat, index), text in latest_first}.values())
     seed = int(digest_json([record.run_id, record.scorer.digest])[:16], 16)
     places = np.random.default_rng(seed).permutation(len(different))[:n]
     return sorted(different[place] for place in places)
@@ -333,19 +329,16 @@ def _finish(record: JudgingRecord, judge_run: RunRecord) -> bool:
 def _read_judgements(spec: Spec, judge_run: RunRecord) -> Judgements:
     given = Judgements()
     cases = Case.objects.filter(suite_version=judge_run.suite_version_id).order_by("index")
-    answers = {
-        index: rest
-        for index, *rest in ResponseRecord.objects.filter(repeat__run=judge_run).values_list(
-            "case_index", "text", "error_code", "error_detail", "is_truncated"
-        )
-    }
+    stored = ResponseRecord.objects.filter(repeat__run=judge_run)
+    rows = stored.values_list("case_index", "text", "error_code", "error_detail", "is_truncated")
+    answers = {index: (text, code, detail, is_cut) for index, text, code, detail, is_cut in rows}
     for index, case_id in cases.values_list("index", "case_id").iterator(chunk_size=CASES_PER_COPY):
         what, *numbers = case_id.split("-")
-        text, code, detail, is_truncated = answers.get(index, ("", "missing", "", None))
+        text, code, detail, is_cut = answers.get(index, ("", "missing", "", None))
         if code:
             read: float | str = f"The judge gave no answer: {detail or code}."
         else:
-            read = "The judge was cut inside its thinking." if is_truncated else scoring.read_judgement(spec, text)
+            read = "The judge was cut inside its thinking." if is_cut else scoring.read_judgement(spec, text)
         value = None if isinstance(read, str) else read
         if what == "anchor":
             given.anchors[int(numbers[0])].append(value)
@@ -367,9 +360,8 @@ def _score(spec: Spec, values: Sequence[float | None], answer: Answer, given: Ju
     value = math.fsum(there) / len(there)
     if spec["pass_at"] is not None:
         value = 1.0 if value >= spec["pass_at"] else 0.0
-    draws = (
-        f" {counted(len(there), 'judgement')}: {', '.join(f'{each:g}' for each in there)}." if len(values) > 1 else ""
-    )
+    listed = ", ".join(f"{each:g}" for each in there)
+    draws = f" {counted(len(there), 'judgement')}: {listed}." if len(values) > 1 else ""
     return value, scoring.capped(f"Judged {scoring.shown(given.words[answer])}.{draws}")
 
 

@@ -28,9 +28,9 @@ def rescore_run(
     """Score a run's stored responses with another scorer.
 
     `scorer` replaces the suite's default, `cases` (case id → scorer) the scorers of single cases;
-    what is not named stays as the suite has it. The scores of a team's own scorer and of a judge come later; a judge that
-    has scored the run is not asked again. Raises InvalidInput with fields, NotFound, or Conflict while no repeat has
-    ended, or the run has not and a judge is to score it.
+    what is not named stays as the suite has it. The scores of a team's own scorer and of a judge come later. A judge
+    that has scored the run is not asked again. Raises InvalidInput with fields, NotFound, or Conflict while no repeat
+    has ended, or the run has not and a judge is to score it.
     """
     run = require_row(
         RunRecord.objects.select_related("suite_version__scorer").filter(pk=run_id), f"There is no run {run_id}."

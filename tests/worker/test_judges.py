@@ -82,7 +82,8 @@ def test_a_run_ends_with_the_scores_of_its_judge(
     assert unpack_scores(bytes(rows(run)[0].scores)).tolist() == [1.0, 0.0] * 3
     assert unpack_reasons(bytes(rows(run)[0].reasons))[:2] == ['Judged "Yes.".', 'Judged "No.".']
     judging = JudgingRecord.objects.get(run=run)
-    assert judging.status == "finished" and judging.judge_run is not None
+    assert judging.status == "finished"
+    assert judging.judge_run is not None
     assert (judging.judge_run.status, judging.judge_run.is_judge) == ("finished", True)
     asked = Case.objects.filter(suite_version=judging.judge_run.suite_version)
     assert asked.count() == 2 * 6 + 3 * 2
