@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from evalboard.contract.base import Contract, Count, Points, Range, Share, says
+from evalboard.contract.base import Contract, Count, Digest, Id, Instant, PageAddress, Points, Range, Share, says
 
 
 class JudgeNoise(Contract):
@@ -58,3 +58,46 @@ class CorrectedRate(Contract):
     raw: Points
     corrected: Points | None
     interval: Range | None
+
+
+class JudgeVarianceSplit(Contract):
+    """What makes a run's score differ between repeats, as standard deviations in points; their squares add up."""
+
+    total: float
+    model: Annotated[float, says(description="of the answers themselves")]
+    judge: Annotated[float, says(description="of judging one and the same answer")]
+
+
+class JudgedAnchors(Contract):
+    """The fixed answers that the judge scored beside a run."""
+
+    digest: Digest
+    n_anchors: Count
+    n_draws: Annotated[Count, says(description="judgements of each")]
+    before: Annotated[Id | None, says(description="the run beside which the same judge scored them last before")]
+    shift: Annotated[AnchorShift | None, says(description="against that run; null without it")]
+
+
+class Judging(Contract):
+    """How a judge scored a run: in which run of its own, how far it can be trusted, and whether it moved."""
+
+    id: Id
+    run: Id
+    scorer: Digest
+    is_own: Annotated[bool, says(description="the suite's own scorer, which decides")]
+    status: Annotated[str, says(enum=("running", "finished", "failed"))]
+    error: str | None
+    judge_run: Annotated[Id | None, says(description="the run of the judge; null until it has begun")]
+    endpoint: str
+    profile: str
+    served: Annotated[tuple[str, ...], says(description="what judged, as pages name it")]
+    n_judgements: Count
+    n_done: Count
+    n_tokens: Annotated[Count, says(description="tokens that the judge wrote")]
+    noise: JudgeNoise | None
+    split: JudgeVarianceSplit | None
+    anchors: JudgedAnchors | None
+    created_at: Instant
+    finished_at: Instant | None
+    text: Annotated[str, says(description="the same in words")]
+    url: Annotated[PageAddress, says(description="of the judge's run, or of the run that waits for it")]

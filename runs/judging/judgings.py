@@ -3,7 +3,7 @@
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -12,7 +12,6 @@ import numpy as np
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
-from numpy.typing import NDArray
 
 from evalboard.contract.judge import JudgeNoise
 from evalboard.core import scoring
@@ -22,6 +21,7 @@ from evalboard.core.stats import judge_noise, plan_anchor_draws
 from evalboard.core.suite import SuiteHead
 from evalboard.core.trace import Ending
 from evalboard.wording.numbers import counted
+from runs.judging.read import as_rows
 from runs.models import (
     AnchorSetRecord,
     Case,
@@ -234,7 +234,7 @@ def _measured_noise(record: JudgingRecord) -> JudgeNoise | None:
         scorer=record.scorer, run__suite_version__suite=record.run.suite_version.suite
     )
     newest = others.exclude(pk=record.pk).exclude(noise=None).order_by("-finished_at").first()
-    return None if newest is None else JudgeNoise(**newest.noise)
+    return None if newest is None else JudgeNoise.from_stored(newest.noise)
 
 
 def _read(record: JudgingRecord, wanted: Mapping[Answer, bytes] | set[Answer]) -> Iterator[tuple[int, Any]]:
@@ -313,7 +313,8 @@ def _finish(record: JudgingRecord, judge_run: RunRecord) -> bool:
     buckets = CaseColumns.objects.filter(repeat__run=judge_run).values_list("bucket_ids", flat=True)
     record.served = sorted({bucket for ids in buckets for bucket in ids})
     record.anchor_scores = [given.anchors[place] for place in sorted(given.anchors)] or None
-    noise = judge_noise(_as_rows([*given.answers.values(), *given.anchors.values()]))
+    several = [row for row in (*given.answers.values(), *given.anchors.values()) if len(row) > 1]
+    noise = judge_noise(as_rows(several))
     record.noise = None if noise is None else noise.to_json()
     why = judge_run.failure.strip().partition("\n")[0]
     is_read = any(value is not None for values in given.answers.values() for value in values)
@@ -363,15 +364,6 @@ def _score(spec: Spec, values: Sequence[float | None], answer: Answer, given: Ju
     listed = ", ".join(f"{each:g}" for each in there)
     draws = f" {counted(len(there), 'judgement')}: {listed}." if len(values) > 1 else ""
     return value, scoring.capped(f"Judged {scoring.shown(given.words[answer])}.{draws}")
-
-
-def _as_rows(draws: Iterable[Sequence[float | None]]) -> NDArray[np.float64]:
-    """Return float64[n, r], NaN where a judgement is missing."""
-    several = [row for row in draws if len(row) > 1]
-    rows = np.full((len(several), max(map(len, several), default=0)), np.nan)
-    for at, row in enumerate(several):
-        rows[at, : len(row)] = [np.nan if value is None else value for value in row]
-    return rows
 
 
 def _end(record: JudgingRecord, judged: Mapping[int, Mapping[int, tuple[float, str]]] | None, *, error: str) -> bool:
