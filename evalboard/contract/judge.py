@@ -48,7 +48,7 @@ class Agreement(Contract):
 
 
 class CorrectedRate(Contract):
-    """A run's pass rate by its scorer, and what people's labels of some answers make of it (docs/judges.md).
+    """A run's pass rate by its scorer, and what people's labels of some answers make of it (docs/suites.md).
 
     All in points, intervals at 95 %. Prediction-powered: the labels correct the scorer's bias.
     """
