@@ -414,6 +414,7 @@ class Run(RunHead):
         says(description="incomplete answers by ending: `cut`, `filtered`, `refused`, `empty`, `unknown`"),
     ]
     scores: tuple[ScoresUnderScorer, ...]
+    judge_of: Annotated[Id | None, says(description="the run whose answers a judge scores in this one")]
     twin: Twin | None
     stored_bytes: Annotated[int, says(minimum=0, description="traces and packed columns, without texts")]
     labels: Labels

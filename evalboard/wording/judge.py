@@ -1,7 +1,7 @@
 """What a judge's scores rest on, in words: its run, its noise, and whether it moved."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalboard.wording.messages import Claim, Messages, speak
 
@@ -17,7 +17,8 @@ JUDGING = Messages(
             "judged": "{endpoint} judged it: {n:judgement}, {n_tokens:token} written.",
             "failed": "{error}",
             "noise": "The judge disagrees with itself on {share:share} of answers.",
-            "split": "Repeats differ by {total:points} points: {model:points} by the answers, {judge:points} by the judge.",
+            "split": "Repeats differ by {total:points} points: {model:points} by the answers, {judge:points} by the "
+            "judge.",
             "moved": "The judge moved: it scores the same {n:answer} {points:signed} points apart from run {before}.",
         },
         ("judge", "denies"): {
@@ -39,7 +40,7 @@ def describe_judging(judging: "Judging") -> str:
 
 
 def _claims(judging: "Judging") -> Iterator[Claim]:
-    known = {"endpoint": judging.endpoint, "judge_run": judging.judge_run, "error": judging.error}
+    known: dict[str, Any] = {"endpoint": judging.endpoint, "judge_run": judging.judge_run, "error": judging.error}
     known |= {"n": judging.n_judgements, "n_done": judging.n_done, "n_tokens": judging.n_tokens}
     if judging.status == "running":
         yield JUDGING.claim("waits" if judging.judge_run else "begins", known)

@@ -11,4 +11,6 @@ def _show(run_id: int) -> Page[Judging]:
     return Page[Judging](next=None, previous=None, results=judgings_of(run_id))
 
 
-judging_list = serve(get("judgings", "How judges scored a run: their runs, their noise, and whether they moved", Page[Judging], _show))
+judging_list = serve(
+    get("judgings", "How judges scored a run: their runs, their noise, and whether they moved", Page[Judging], _show)
+)

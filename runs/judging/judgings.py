@@ -233,8 +233,9 @@ def _measured_noise(record: JudgingRecord) -> JudgeNoise | None:
     others = JudgingRecord.objects.filter(
         scorer=record.scorer, run__suite_version__suite=record.run.suite_version.suite
     )
-    newest = others.exclude(pk=record.pk).exclude(noise=None).order_by("-finished_at").first()
-    return None if newest is None else JudgeNoise.from_stored(newest.noise)
+    measured = others.exclude(pk=record.pk).exclude(noise=None).order_by("-finished_at")
+    noise = measured.values_list("noise", flat=True).first()
+    return None if noise is None else JudgeNoise.from_stored(noise)
 
 
 def _read(record: JudgingRecord, wanted: Mapping[Answer, bytes] | set[Answer]) -> Iterator[tuple[int, Any]]:

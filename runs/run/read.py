@@ -15,7 +15,7 @@ from evalboard.wording.run import split_code
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs import models
 from runs.catalogue import OneNames
-from runs.models import EngineProcess, Event, Priority, RunRecord
+from runs.models import EngineProcess, Event, JudgingRecord, Priority, RunRecord
 from runs.pairs import pair_facts
 from runs.pairs.pair_facts import describe_fingerprint, names_on, read_names
 from runs.run import read_facts
@@ -53,7 +53,8 @@ def _read_lines(facts: RunFacts) -> Mapping[int, ShardLines]:
 def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
     run = facts.run
     pins = _pins(facts)
-    why = explain_waiting(facts) if facts.scorings or is_waiting(run, facts.every) else None
+    waits_for_score = bool(facts.scorings) or facts.judging is not None
+    why = explain_waiting(facts) if waits_for_score or is_waiting(run, facts.every) else None
     names = names_on(run.endpoint_id, {*facts.buckets, *({run.bucket_id} if run.bucket_id else ())})
     buckets = tuple(_bucket(facts, bucket, names) for bucket in facts.buckets.values())
     row = row_of(
@@ -106,7 +107,13 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         source=_source(run),
         is_shuffled=run.is_shuffled,
         is_restarted=run.is_restarted,
+        judge_of=_judge_of(run),
     )
+
+
+def _judge_of(run: RunRecord) -> str | None:
+    judged = JudgingRecord.objects.filter(judge_run=run).values_list("run", flat=True).first() if run.is_judge else None
+    return None if judged is None else str(judged)
 
 
 def _give_up_time(facts: RunFacts) -> datetime | None:

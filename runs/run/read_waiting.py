@@ -5,8 +5,10 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Sum
+
 from evalboard.core import scoring
-from runs.models import ScoringRecord, WorkerRecord
+from runs.models import JudgingRecord, ScoringRecord, Shard, WorkerRecord
 from runs.run.read_facts import RunFacts
 from runs.work import run_left_alone
 
@@ -18,6 +20,8 @@ def explain_waiting(facts: RunFacts) -> tuple[str, Facts]:
     pool, alive = facts.run.endpoint.pool, facts.alive
     if facts.scorings:
         return explain_scoring(facts.scorings, alive, pool=pool, n_cases=facts.n_cases)
+    if facts.judging is not None:
+        return "judging", explain_judging(facts.judging)
     if not alive:
         return "nobody", {"pool": pool}
     if not (facts.run.endpoint.is_remote or any(worker.has_engine for worker in alive)):
@@ -56,8 +60,20 @@ def explain_scoring(
     return "scoring", known | {"n_done": sum(each.n_done for each in scorings), "n": n_cases * len(scorings)}
 
 
+def explain_judging(record: JudgingRecord) -> Facts:
+    """Return the facts of the sentence for why a run waits for its judge. record: with its scorer and judge's run."""
+    spec, judge_run = scoring.judge_spec(record.scorer.spec), record.judge_run
+    known: Facts = {"endpoint": spec and spec["endpoint"], "judge_run": judge_run and judge_run.pk}
+    if judge_run is None:
+        return known
+    n_done = Shard.objects.filter(repeat__run=judge_run).aggregate(n=Sum("n_done"))["n"] or 0
+    return known | {"n_done": n_done, "n": judge_run.suite_version.n_cases}
+
+
 def is_deserted(facts: RunFacts) -> bool:
     """Return whether no live worker would take a waiting run, or score it."""
+    if facts.judging is not None:
+        return False  # the judge's run says so
     if facts.scorings:
         return explain_waiting(facts)[0] != "scoring"
     if not (facts.run.endpoint.is_remote or any(worker.has_engine for worker in facts.alive)):

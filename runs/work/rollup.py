@@ -441,8 +441,7 @@ def _finish_run(run_id: int) -> None:
     run.save(update_fields=["status", "finished_at", "settings_seen", "strays", "strays_so_far", "unsteady"])
     level = Event.Level.INFO if run.status == RunRecord.Status.FINISHED else Event.Level.WARNING
     history.note(run.pk, run.status, f"The run ended: {run.status}.", level=level)
-    if not run.is_judge:
-        news.tell_of_end(run.pk)
+    news.tell_of_end(run.pk)
 
 
 def _point_again(repeat: RepeatRecord) -> None:
