@@ -126,7 +126,7 @@ def _scaled(limits: Mapping[str, float], value: float) -> float | str:
 
 
 def _listed(choice: Mapping[str, float]) -> str:
-    return " or ".join(shown(word) for word in choice)
+    return " or ".join(shown(word) for word in sorted(choice))
 
 
 def _written(value: Any) -> str:
