@@ -11,12 +11,13 @@ from evalboard.contract.treatments import BY_ID
 from evalboard.core.profile import OBSERVED
 from evalboard.wording.manifest import ARROW, name_batching, render_batching, render_moved, render_sides
 from evalboard.wording.messages import Messages, write
-from evalboard.wording.numbers import counted, listed, percent
+from evalboard.wording.numbers import change_and_interval, counted, listed, percent
 from evalboard.wording.probe_states import STATES
 
 Facts = Mapping[str, Any]
 
 SCORE_AGAIN = "Score the baseline again with the candidate's scorer."
+JUDGE_AGAIN = "Score both runs again, so that the judge as it is now judges both."
 SAY_WHO_SERVES = (
     "Use an endpoint or a log that reports its serving stack. Or run both sides in turn under a paired policy."
 )
@@ -87,6 +88,43 @@ def _suite_changed(facts: Facts) -> str:
         )
     again = "Run both sides on the same cases." if are_logged else "Run the baseline again with today's suite."
     return f"{changed} {shared} {again}"
+
+
+def _judge_changed(facts: Facts) -> str:
+    """Say who answered as the judge, and what the anchors show. They may not be there, or not tell."""
+    other = f"Another model or stack answered as the judge ({_from_to(facts).strip()}). " if facts["moved"] else ""
+    if facts["has_moved"]:
+        return (
+            f"{other}The judge {facts['judge']} moved: its scores of {_anchors(facts)} changed by {_shifted(facts)}. "
+            f"About so much of the difference is the judge's. {JUDGE_AGAIN}"
+        )
+    if "points" not in facts:
+        return f"{other}No fixed answers show whether it scores alike. {JUDGE_AGAIN}"
+    return f"{other}Scores of {_anchors(facts)} changed by {_shifted(facts)}, which may be noise. {JUDGE_AGAIN}"
+
+
+def _judge_rebuilt(facts: Facts) -> str:
+    """the server of the judge reports another build, and fixed answers exclude a shift of its scores by 5 points"""
+    return (
+        f"The judge's server reports another build ({_from_to(facts).strip()}). Scores of {_anchors(facts)} changed by "
+        f"{_shifted(facts)}, so a shift of 5 points is excluded."
+    )
+
+
+def _judge_unchecked(facts: Facts) -> str:
+    """only its server says that the judge is the same, or several buckets judged, and no fixed answers can tell"""
+    text = f"Nothing attests that the judge {facts['judge']} is the same"
+    if "points" not in facts:
+        return f"{text}, and no fixed answers were judged with both runs. A silent change would be missed."
+    return f"{text}. Scores of {_anchors(facts)} changed by {_shifted(facts)}, which does not exclude 5 points."
+
+
+def _anchors(facts: Facts) -> str:
+    return counted(facts["n_anchors"], "fixed answer")
+
+
+def _shifted(facts: Facts) -> str:
+    return " points ".join(change_and_interval(facts["points"], facts["low"], facts["high"]))
 
 
 def _params_changed(facts: Facts) -> str:
@@ -300,6 +338,9 @@ BLOCKS = Messages(
         },
         ("suite", "asserts"): {"suite_changed": _suite_changed},
         ("scorer", "asserts"): {"scorer_changed": lambda facts: f"The scorer changed ({_moved(facts)}). {SCORE_AGAIN}"},
+        ("judge", "asserts"): {"judge_changed": _judge_changed},
+        ("judge", "allows"): {"judge_rebuilt": _judge_rebuilt},
+        ("judge", "unknown"): {"judge_unchecked": _judge_unchecked},
         ("sampling", "asserts"): {"params_changed": _params_changed},
         ("backends", "asserts"): {"mixed_fingerprint": _mixed_fingerprint},
         ("model", "asserts"): {"model_changed": _model_changed, "other_model": _other_model},

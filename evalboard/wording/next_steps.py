@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evalboard.wording.comparability import SAME_STACK, SAY_WHO_SERVES, SCORE_AGAIN, batch_alike
+from evalboard.wording.comparability import JUDGE_AGAIN, SAME_STACK, SAY_WHO_SERVES, SCORE_AGAIN, batch_alike
 from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import interval, listed
 from evalboard.wording.release_verdict import cases_needed, in_ten
@@ -19,6 +19,7 @@ FOR_BLOCKS = Messages(
             "batch_class": batch_alike,
             "stack_changed": f"{SAME_STACK}, or judge model and stack together.",
             "scorer_changed": SCORE_AGAIN,
+            "judge_changed": JUDGE_AGAIN,
             "unknown_stack": SAY_WHO_SERVES,
             "prompts_unknown": "Import the log with its requests, or pass its suite with --suite.",
             "run_baseline_again": "Run the baseline again with today's suite, settings and stack. Then judge against "

@@ -42,10 +42,13 @@ OTHER_CAUSES = Messages(
             "prompts_doubt": "Cases are paired by id",
             "template_changed": "The chat template changed",
             "prompt_unchanged": "The prompts did not change",
+            "judge_rebuilt": "The judge’s server was updated",
+            "judge_unchecked": "The judge may have changed",
         },
         ("prompts", "asserts"): {
             "suite_changed": "The cases differ",
             "scorer_changed": "The scorers differ",
+            "judge_changed": "The judge changed",
             "params_changed": "The sampling settings differ",
         },
         ("noise", "denies"): {

@@ -94,6 +94,7 @@ REASONS = Messages(
             "prompts_unknown": "A log does not hold its prompts.",
             "suite_changed": "The sides answered different cases.",
             "scorer_changed": "The sides were scored by different scorers.",
+            "judge_changed": "The judge changed between the sides.",
             "params_changed": "The sides were sampled by different settings.",
             "mixed_fingerprint": "Several backends served one side.",
             "model_changed": "The two sides ran different models.",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalboard.core.compare.comparability import ServedShare, SideSetup
+from evalboard.core.compare.comparability import JudgeFacts, ServedShare, SideSetup
 from evalboard.core.release.gate import GateQuestion
 from evalboard.core.release.gate_verdict import GateVerdict
 from evalboard.core.suite import policy
@@ -33,6 +33,15 @@ ASKED = SideSetup(
     sampling={"temperature": 0, "seed": 42},
     served=[SERVED],
 )
+JUDGE = JudgeFacts(
+    name="referee",
+    served=("referee-8b on vLLM 0.31.2",),
+    models=("referee-8b",),
+    identity=("9" * 64,),
+    is_reported=False,
+    anchors_digest="8" * 64,
+    anchor_scores=((1.0,) * 10, (0.0,) * 10) * 25,
+)
 SHIPPED, PATCHED = (
     {
         "fingerprint": digest * 64,
@@ -48,6 +57,11 @@ FIVE = [651] * 5  # cases passed of 800, by repeat: 81.4 points
 def served(**changes: Any) -> SideSetup:
     """As ASKED, but by a bucket that differs."""
     return replace(ASKED, served=[replace(SERVED, **changes)])
+
+
+def judged(**changes: Any) -> SideSetup:
+    """As ASKED, but scored by a judge that differs from JUDGE."""
+    return replace(ASKED, judge=replace(JUDGE, **changes))
 
 
 def runs(*counts: int, n_cases: int) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from evalboard.core.compare.comparability import (
     SideSetup,
 )
 from evalboard.wording.comparability import BLOCKS, explain_block
-from tests.core.questions import ASKED, NEWER, PATCHED, SERVED, SHIPPED, served
+from tests.core.questions import ASKED, NEWER, PATCHED, SERVED, SHIPPED, judged, served
 
 OTHER_MODEL = {"weights_digest": "0" * 64, "model_name": "paint-2b"}
 
@@ -60,6 +60,63 @@ def test_what_keeps_two_sides_from_being_compared(candidate: SideSetup, expected
     assert codes(blocks) == expected
     assert [moved.field for moved in comparability.find_moved_setup(ASKED, candidate)] == fields
     assert comparability.allows_comparing(blocks) == (not expected)
+
+
+REPORTED_JUDGE = {"is_reported": True}
+OTHER_JUDGE = {"identity": ("7" * 64,), "served": ("referee-8b, newer",)}
+NO_ANCHORS = {"anchors_digest": "", "anchor_scores": None}
+MOVED = {"anchor_scores": ((1.0,) * 10, (0.0,) * 10) * 22 + ((1.0,) * 10,) * 6}  # three of 50 anchors now pass
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "expected"),
+    [
+        ({}, {}, []),
+        (NO_ANCHORS, NO_ANCHORS, []),  # our own workers attest it
+        ({}, MOVED, ["judge_changed"]),
+        ({}, OTHER_JUDGE, ["judge_changed"]),  # known to be another, whatever the anchors say
+        (NO_ANCHORS, NO_ANCHORS | OTHER_JUDGE, ["judge_changed"]),
+        (REPORTED_JUDGE, REPORTED_JUDGE, []),
+        (REPORTED_JUDGE, REPORTED_JUDGE | OTHER_JUDGE, ["judge_rebuilt"]),
+        (REPORTED_JUDGE, REPORTED_JUDGE | OTHER_JUDGE | MOVED, ["judge_changed"]),
+        (REPORTED_JUDGE, REPORTED_JUDGE | OTHER_JUDGE | {"models": ("another",)}, ["judge_changed"]),
+        (REPORTED_JUDGE, REPORTED_JUDGE | OTHER_JUDGE | NO_ANCHORS, ["judge_changed"]),
+        (REPORTED_JUDGE, REPORTED_JUDGE | OTHER_JUDGE | {"anchors_digest": "0"}, ["judge_changed"]),
+        (REPORTED_JUDGE, OTHER_JUDGE, ["judge_changed"]),
+        (REPORTED_JUDGE, REPORTED_JUDGE | NO_ANCHORS, ["judge_unchecked"]),
+        (REPORTED_JUDGE, REPORTED_JUDGE | {"anchors_digest": "0"}, ["judge_unchecked"]),
+        ({"identity": ("1", "2")} | NO_ANCHORS, {"identity": ("1", "2")} | NO_ANCHORS, ["judge_unchecked"]),
+    ],
+)
+def test_another_judge_is_another_scorer_and_its_anchors_tell_what_reports_do_not(
+    baseline: dict[str, Any], candidate: dict[str, Any], expected: list[str]
+) -> None:
+    blocks = found(judged(**candidate), baseline=judged(**baseline))
+    assert codes(blocks) == expected
+    assert codes(found(judged(**baseline), baseline=judged(**candidate))) == expected
+    assert comparability.allows_comparing(blocks) == (expected != ["judge_changed"])
+
+
+def test_a_judge_that_moved_has_the_points_of_its_anchors() -> None:
+    [block] = found(judged(**MOVED), baseline=judged())
+    assert (block.facts["points"], block.facts["n_anchors"]) == (pytest.approx(6.0), 50)
+    assert block.facts["p"] <= 0.01
+    assert json.loads(json.dumps(block.facts)) == block.facts
+    assert "changed by +6.0 points" in words_of(block)
+
+
+def test_a_side_with_a_judge_and_one_without_have_another_scorer_alone() -> None:
+    assert codes(found(replace(judged(), scorer_digest="0"))) == ["scorer_changed"]
+    assert codes(found(replace(judged(**MOVED), scorer_digest="0"), baseline=judged())) == ["scorer_changed"]
+
+
+def test_without_the_same_anchors_nothing_claims_that_the_judge_is_the_same() -> None:
+    for block in (
+        *found(judged(**OTHER_JUDGE), baseline=judged(**NO_ANCHORS)),
+        *found(judged(**REPORTED_JUDGE), baseline=judged(**REPORTED_JUDGE, **NO_ANCHORS)),
+    ):
+        assert "points" not in block.facts
+        assert "fixed answers" in words_of(block)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from evalboard.contract.judge import AnchorShift
 from evalboard.contract.manifest import MovedField
 from evalboard.contract.treatments import (
     BY_ID,
@@ -15,6 +19,7 @@ from evalboard.contract.treatments import (
 )
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import find_moved_fields, is_known_by_log, name_stack
+from evalboard.core.stats import anchor_shift
 
 # Said beside a comparison that holds all the same: the template came with the weights that are judged, the stack, the
 # service or the prompt is what is judged, or what served is known from reports alone, or assumed to have stayed.
@@ -32,6 +37,8 @@ BLOCK_WARNINGS = frozenset(
         "identity_assumed",
         "stack_reported",
         "other_model",
+        "judge_rebuilt",
+        "judge_unchecked",
     }
 )
 # What keeps a release from being judged, and beside a comparison only warns.
@@ -42,6 +49,7 @@ BLOCK_ORDER = (
     "prompts_unknown",
     "suite_changed",
     "scorer_changed",
+    "judge_changed",
     "params_changed",
     "mixed_fingerprint",
     "model_changed",
@@ -55,6 +63,7 @@ BLOCK_ORDER = (
 )
 # Batching under which a response does not depend on its neighbours, so that a change of stack is all that is seen.
 STEADY_BATCHES = ("alone", "invariant")
+JUDGE_TOLERANCE = 5.0  # points: what the anchors must exclude where only a report says who answered as the judge
 FIXED_GROUPS = "fixed-"  # and how many cases share each batch
 LOADED_BATCHES = ("mixed", "observed")  # what else the engine decodes decides who shares a step
 
@@ -101,12 +110,32 @@ class ServedShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeFacts:
+    """Who answered as the judge of a side, and its scores of the anchors.
+
+    name: the endpoint's. served: what pages call the buckets that answered. models: their models' names, sorted.
+    identity: of each bucket its model and fingerprint, sorted. is_reported: only a server's word says who answered.
+    anchors_digest: of the answers that are the anchors, "" without any. anchor_scores: one row an anchor, one score a
+    draw, None where it could not be read; in the same order wherever the digest is the same.
+    """
+
+    name: str
+    served: tuple[str, ...]
+    models: tuple[str, ...]
+    identity: tuple[str, ...]
+    is_reported: bool
+    anchors_digest: str = ""
+    anchor_scores: tuple[tuple[float | None, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SideSetup:
     """A side's settings and scorer, and its buckets, the largest share first.
 
     max_tokens: None where a log does not say it. sampling: the settings that are known (core.profile.facts), each with
     its value; unknown beside unknown is no difference. unknown_prompts: the log, where it does not hold the prompts; ""
     where they are known. is_logged: read from a log, so that nothing of it can be decoded here. n_cases: of the suite.
+    judge: None where none scored the side.
     """
 
     suite_version: str
@@ -119,6 +148,7 @@ class SideSetup:
     unknown_prompts: str = ""
     is_logged: bool = False
     n_cases: int = 0
+    judge: JudgeFacts | None = None
 
 
 def find_moved_setup(baseline: SideSetup, candidate: SideSetup) -> tuple[MovedField, ...]:
@@ -203,6 +233,8 @@ def _find_question_blocks(
         blocks.append(_moved_block("suite_changed", (versions,), **counts, **are_logged))
     if scorer := _select_fields(moved, "scorer"):
         blocks.append(_moved_block("scorer_changed", scorer))
+    elif baseline.judge is not None and candidate.judge is not None:
+        blocks += _find_judge_blocks(baseline.judge, candidate.judge)
     sampled = _select_fields(moved, "sampling", "max_tokens", "stop")
     if treatment == SERVICE_TREATMENT:
         sampled = tuple(each for each in sampled if None not in (each.baseline, each.candidate))
@@ -211,6 +243,53 @@ def _find_question_blocks(
     if sampled:
         blocks.append(_moved_block("params_changed", sampled))
     return blocks
+
+
+def _find_judge_blocks(ours: JudgeFacts, theirs: JudgeFacts) -> list[Block]:
+    """Tell whether one judge scored both sides: by who answered, and by the anchors.
+
+    A judge that only its server's word identifies is another one where that word changed, unless the anchors exclude a
+    shift of JUDGE_TOLERANCE. Where several buckets answered, nothing says that they did so in equal shares.
+    """
+    shift = find_anchor_shift(ours, theirs)
+    is_other = ours.identity != theirs.identity
+    is_same_name = bool(ours.models) and ours.models == theirs.models
+    is_excluded = shift is not None and shift.interval[0] > -JUDGE_TOLERANCE and shift.interval[1] < JUDGE_TOLERANCE
+    served = (MovedField("judge", " + ".join(ours.served), " + ".join(theirs.served)),) if is_other else ()
+    facts: dict[str, Any] = {"judge": theirs.name}
+    if shift is not None:
+        low, high = shift.interval
+        facts |= {"points": shift.points, "low": low, "high": high, "p": shift.p, "n_anchors": shift.n_anchors}
+    if shift is not None and shift.has_moved:
+        return [_moved_block("judge_changed", served, **facts, has_moved=True)]
+    if is_other and not (ours.is_reported and theirs.is_reported and is_same_name and is_excluded):
+        return [_moved_block("judge_changed", served, **facts, has_moved=False)]
+    if is_other:
+        return [_moved_block("judge_rebuilt", served, **facts)]
+    is_sure = not (ours.is_reported or theirs.is_reported) and len(ours.identity) == 1
+    return [] if is_sure or is_excluded else [Block("judge_unchecked", facts)]
+
+
+def find_anchor_shift(ours: JudgeFacts, theirs: JudgeFacts) -> AnchorShift | None:
+    """Return how far the judge scores the anchors differently; None where the sides have not the same ones."""
+    if not ours.anchors_digest or ours.anchors_digest != theirs.anchors_digest:
+        return None
+    if ours.anchor_scores is None or theirs.anchor_scores is None:
+        return None
+    return _shift_anchors(ours.anchor_scores, theirs.anchor_scores)
+
+
+@lru_cache(maxsize=256)  # a release and its pages ask for the same pairs
+def _shift_anchors(
+    before: tuple[tuple[float | None, ...], ...], after: tuple[tuple[float | None, ...], ...]
+) -> AnchorShift | None:
+    sides = []
+    for rows in (before, after):
+        scores = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
+        for place, row in enumerate(rows):
+            scores[place, : len(row)] = [np.nan if score is None else score for score in row]
+        sides.append(scores)
+    return anchor_shift(sides[0], sides[1])
 
 
 def _find_prompt_blocks(prompts: Mapping[str, Any]) -> list[Block]:

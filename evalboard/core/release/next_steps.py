@@ -15,7 +15,8 @@ from evalboard.core.stats import COPIED, POWER
 REBASELINE = "rebaseline"
 BOTH = ["baseline", "candidate"]
 BATCH_CLASS = "batch_class"
-NOT_BY_RERUN = ("model_changed", "scorer_changed", "unknown_stack", "prompts_unknown")  # a rerun changes none
+# A rerun changes none of these.
+NOT_BY_RERUN = ("model_changed", "scorer_changed", "judge_changed", "unknown_stack", "prompts_unknown")
 FACTS_OF_BLOCKS = ("is_prompt_judged", "is_stack_judged", "moved")  # that a step to undo one needs
 TO_THE_BLOCKS = {  # of the others: REBASELINE
     "mixed_fingerprint": "pin_batch",

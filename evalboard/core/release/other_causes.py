@@ -12,7 +12,7 @@ STATES = (NO, DOUBT, UNKNOWN, OK)  # the worst first
 SERVER, PROMPTS, NOISE, MISSING, IDENTITY = CAUSES
 # What a reason of the verdict means for a question; reasons about a measured change answer the noise alone.
 REASONS = {
-    **dict.fromkeys(("suite_changed", "scorer_changed", "params_changed"), (PROMPTS, NO)),
+    **dict.fromkeys(("suite_changed", "scorer_changed", "judge_changed", "params_changed"), (PROMPTS, NO)),
     "prompts_unknown": (PROMPTS, UNKNOWN),
     **dict.fromkeys(
         ("mixed_fingerprint", "model_changed", "rebaseline", "batch_class", "stack_changed", "computation_apart"),
@@ -32,7 +32,9 @@ WARNINGS = {
         "overdispersed", "pins_broken", "unvouched", "not_greedy", "baseline_expired", "first_repeat_differs",
         "uncertified", "rough_profile", "stack_judged", "stack_unchanged", "service_judged", "service_unchanged",
     ),
-    PROMPTS: ("template_changed", "prompt_judged", "prompt_unchanged", "paired_by_id"),
+    PROMPTS: (
+        "template_changed", "prompt_judged", "prompt_unchanged", "paired_by_id", "judge_rebuilt", "judge_unchecked",
+    ),
     NOISE: (
         "noisy_bucket", "noise_unmeasured", "few_cases", "coarse", "one_process", "concentrated", "uneven_groups",
         "few_groups", "reach_wide", "candidates_tried", "worth_a_look", "sampled", "targeted", "repeats_kept",

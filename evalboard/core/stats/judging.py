@@ -252,8 +252,8 @@ def _bound_shift(spread: float, before: Scores, after: Scores, quantile: float |
     """
     z = normal_quantile(1 - MOVED_ALPHA / 2) if quantile is None else quantile
     n, per_draw = len(before), (_one_by_draws(before) + _one_by_draws(after)) / 2
-    unseen = z**2 * per_draw / n
-    return (unseen + math.sqrt(unseen**2 + 4 * z**2 * spread / n)) / 2
+    unseen = z * z * per_draw / n
+    return (unseen + math.sqrt(unseen * unseen + 4 * z * z * spread / n)) / 2
 
 
 def _one_by_draws(side: Scores) -> float:

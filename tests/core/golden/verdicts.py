@@ -10,7 +10,7 @@ from evalboard.core.release.gate import GateQuestion, TargetedScores
 from evalboard.core.stats import CALLS, COPIED, EarlierNoise, make_mark
 from evalboard.core.suite import policy
 from tests.core.golden.readers import Situations, read_comparison, read_gate, read_prompts
-from tests.core.questions import ASKED, NEWER, PAIRED, PATCHED, SERVED, SHIPPED, pinned, question, runs, served
+from tests.core.questions import ASKED, NEWER, PAIRED, PATCHED, SERVED, SHIPPED, judged, pinned, question, runs, served
 from tests.core.test_verdict import EXPIRED, LOGGED
 
 EXPIRED_BY_PROBE = {name: fact for name, fact in EXPIRED.items() if name != "first_run"} | {
@@ -143,6 +143,16 @@ def grouped(n_broken: int, group_size: int, *, n_cases: int = N_CASES) -> GateQu
 
 def asked_otherwise(**changes: Any) -> GateQuestion:
     return replace(pinned(), setup_candidate=replace(ASKED, **changes))
+
+
+NO_ANCHORS = {"anchors_digest": "", "anchor_scores": None}
+NEWER_JUDGE = {"identity": ("7" * 64,), "served": ("referee-8b on vLLM 0.32.0",)}
+MOVED_ANCHORS = {"anchor_scores": ((1.0,) * 10, (0.0,) * 10) * 22 + ((1.0,) * 10,) * 6}
+FEW_ANCHORS = {"is_reported": True, "anchor_scores": ((1.0,) * 5, (0.0,) * 5) * 5}
+
+
+def judged_by(candidate: dict[str, Any], baseline: dict[str, Any] | None = None) -> GateQuestion:
+    return replace(pinned(), setup_baseline=judged(**baseline or {}), setup_candidate=judged(**candidate))
 
 
 COUNTS = {
@@ -321,6 +331,21 @@ SITUATIONS: Situations = {
     "A log without its prompts": lambda: read_gate(asked_otherwise(unknown_prompts="7")),
     "The suite changed": lambda: read_gate(asked_otherwise(suite_version="colours v2", suite_digest="0" * 64)),
     "The scorer changed": lambda: read_gate(asked_otherwise(scorer_digest="0" * 64)),
+    "Another build answered as the judge": lambda: read_gate(judged_by(NEWER_JUDGE | NO_ANCHORS, NO_ANCHORS)),
+    "Another build answered as the judge, and the anchors show no shift": lambda: read_gate(judged_by(NEWER_JUDGE)),
+    "Another build answered as the judge, and the anchors moved": lambda: read_gate(
+        judged_by(NEWER_JUDGE | MOVED_ANCHORS)
+    ),
+    "The judge moved": lambda: read_gate(judged_by(MOVED_ANCHORS)),
+    "A judge's server reports another build, and the anchors exclude a shift": lambda: read_gate(
+        judged_by(NEWER_JUDGE | {"is_reported": True}, {"is_reported": True})
+    ),
+    "Only a server says that the judge is the same": lambda: read_gate(
+        judged_by({"is_reported": True} | NO_ANCHORS, {"is_reported": True})
+    ),
+    "Only a server says that the judge is the same, and the anchors are too few": lambda: read_gate(
+        judged_by(FEW_ANCHORS, FEW_ANCHORS)
+    ),
     "The token limit and the stop texts changed": lambda: read_gate(asked_otherwise(max_tokens=8, stop=("\n",))),
     "The chat template changed": lambda: read_gate(served_otherwise(template_digest="0" * 64)),
     "Two batch classes served the candidate": lambda: read_gate(
