@@ -7,11 +7,13 @@ from numpy.typing import NDArray
 
 from evalboard.contract.judge import AnchorShift, JudgedAnchors, JudgeNoise, JudgeVarianceSplit, Judging
 from evalboard.core import scoring
+from evalboard.core.compare import JudgeFacts
 from evalboard.core.stats import anchor_shift, split_judge_variance
 from evalboard.core.trace import unpack_scores
 from evalboard.wording.judge import describe_judging
-from runs.models import JudgingRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Shard
-from runs.pairs.pair_facts import names_on
+from runs.catalogue import OneNames
+from runs.models import BucketRecord, JudgingRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Shard
+from runs.pairs.pair_facts import find_other_model, names_on
 from runs.store import require_row
 
 RELATED = ("run__suite_version__suite", "scorer", "judge_run__endpoint", "judge_run__suite_version", "anchors")
@@ -60,6 +62,32 @@ def read_judging(record: JudgingRecord) -> Judging:
         url=reverse("run", args=[run.pk if judge_run is None else judge_run.pk]),
     )
     return made.model_copy(update={"text": describe_judging(made)})
+
+
+def judge_facts(run: RunRecord) -> JudgeFacts | None:
+    """Return who judged a run by its suite's own scorer, and how it scored the anchors; None where no judge did.
+
+    run: with its suite version's scorer.
+    """
+    version = run.suite_version
+    if not scoring.is_judged(version.scorer.spec):
+        return None
+    own = JudgingRecord.objects.filter(run=run, scorer=version.scorer_id).exclude(judge_run=None)
+    record = own.select_related("judge_run__endpoint", "anchors").first()
+    if record is None or record.judge_run is None:
+        return None
+    judge_run, anchors = record.judge_run, record.anchors
+    buckets = list(BucketRecord.objects.filter(pk__in=record.served).select_related("model", "fingerprint"))
+    names, scores = OneNames(), record.anchor_scores
+    return JudgeFacts(
+        name=judge_run.endpoint.slug,
+        served=tuple(sorted(names_on(judge_run.endpoint_id, record.served).values())),
+        models=tuple(sorted({find_other_model(bucket, names) or bucket.model.name for bucket in buckets})),
+        identity=tuple(sorted(f"{bucket.model.digest} {bucket.fingerprint.digest}" for bucket in buckets)),
+        is_reported=judge_run.is_reported,
+        anchors_digest="" if anchors is None else anchors.digest,
+        anchor_scores=None if scores is None else tuple(map(tuple, scores)),
+    )
 
 
 def find_before(record: JudgingRecord) -> JudgingRecord | None:

@@ -2,16 +2,19 @@
 
 import itertools
 import math
+import random
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from evalboard.contract.release import Release
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.trace import unpack_reasons, unpack_scores
 from runs.judging import judgings, judgings_of
 from runs.models import Case, EndpointRecord, JudgingRecord, RepeatScore, RunRecord, Shard, SuiteVersionRecord
+from runs.release import create_release, release_report
 from runs.run import cancel_run, create_run, delete_run, run_report, run_rows
 from runs.suites import push_suite, rescore_run, suite_rows
 from runs.sweep import reconcile
@@ -268,3 +271,47 @@ def test_too_many_judgements_are_refused_in_words(
     why = "Unscored: The judge could not begin: 18 judgements would be needed, and the most of one run are 10."
     assert (reasons(run)[0] or "").startswith(why)
     assert not RunRecord.objects.filter(is_judge=True).exists()
+
+
+def released(baseline: RunRecord, candidate: RunRecord) -> Release:
+    gate = {"suite": "towns", "baseline": baseline.pk, "candidate": candidate.pk}
+    return release_report(create_release(gates=[gate], treatment="service").pk)
+
+
+def test_a_judge_that_moved_behind_its_name_is_named_by_a_release(
+    servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
+) -> None:
+    _, jury = servers
+    push(anchors=6, anchor_draws=20)
+    baseline = started()
+    worker.work()
+    jury.script = lambda received: say("no", system_fingerprint="fp-b")
+    candidate = started()
+    worker.work()
+    report = released(baseline, candidate)
+    assert (report.verdict, [reason.code for reason in report.reasons]) == ("not_comparable", ["judge_changed"])
+    assert "jury" in report.reasons[0].text
+
+
+def test_two_runs_of_one_model_under_a_noisy_judge_ship(
+    servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
+) -> None:
+    """The judge's noise is in every score, so that it widens the interval and changes no verdict."""
+    _, jury = servers
+    chance = random.Random(7)
+    turn = {"yes": "no", "no": "yes"}
+
+    def script(received: Received) -> Reply:
+        even = int(str(re.search(r"Question (\d+)", received.prompt)[1])) % 2 == 0  # type: ignore[index]
+        word = "yes" if even else "no"
+        return say(turn[word] if chance.random() < 0.05 else word)
+
+    jury.script = script
+    cases = [{"id": f"case-{n}", "prompt": f"Question {n}?", "target": "Oslo"} for n in range(30)]
+    policy = {"slug": "wide", "rule": "paired", "tolerance_points": 10.0}
+    judge = {**JUDGE, "anchors": 10, "anchor_draws": 5}
+    push_suite(document={"slug": "towns", "scorer": judge, "cases": cases, "policy": policy})
+    runs = [started(repeats=5) for _ in range(2)]
+    worker.work()
+    report = released(*runs)
+    assert report.verdict == "ship", report.reasons
