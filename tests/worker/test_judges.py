@@ -282,7 +282,7 @@ def test_a_judge_that_moved_behind_its_name_is_named_by_a_release(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
 ) -> None:
     _, jury = servers
-    push(anchors=6, anchor_draws=20)
+    push(anchors=6, anchor_draws=8, twice=0)
     baseline = started()
     worker.work()
     jury.script = lambda received: say("no", system_fingerprint="fp-b")
@@ -297,9 +297,10 @@ def test_two_runs_of_one_model_under_a_noisy_judge_ship(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
 ) -> None:
     """The judge's noise is in every score, so that it widens the interval and changes no verdict."""
-    _, jury = servers
-    chance = random.Random(7)
+    model, jury = servers
+    chance, different = random.Random(7), itertools.count()
     turn = {"yes": "no", "no": "yes"}
+    model.script = lambda _: say(f"Oslo, I think: {next(different)}.")
 
     def script(received: Received) -> Reply:
         even = int(str(re.search(r"Question (\d+)", received.prompt)[1])) % 2 == 0  # type: ignore[index]
