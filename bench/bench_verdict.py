@@ -6,6 +6,7 @@ from bench import (
     simulated_draws,
     simulated_early,
     simulated_groups,
+    simulated_judges,
     simulated_load,
     simulated_outcomes,
     simulated_settling,
@@ -23,6 +24,7 @@ PAIRS_WANDERING = 300  # of runs that wander as a whole
 SUITES_OF_GROUPS = 1000
 PAIRS_TARGETED = 200  # with further repeats of the noisiest cases
 PAIRS_EARLY = 1000
+PAIRS_JUDGED = 200
 PAIRS_FOLLOWED = 150  # of each true change, to the last look
 
 
@@ -46,6 +48,7 @@ def measure() -> list[Row]:
         simulated_targeted.table(PAIRS_TARGETED),
         simulated_groups.table(SUITES_OF_GROUPS),
     )
+    measured_table.write("suites.md", simulated_judges.table(PAIRS_JUDGED), name="measured judges")
     measured_table.write("verdict.md", simulated_copies.tables(PAIRS_COPIED), name="measured copies")
     measured_table.write("verdict.md", simulated_early.table(PAIRS_EARLY), name="measured early")
     measured_table.write("verdict.md", [*lines, *(line for table in others for line in ("", *table))])

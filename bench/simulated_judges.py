@@ -1,8 +1,8 @@
 """Judges, simulated, and what is said of them: the error rates of docs/suites.md ("How a judge is measured").
 
 A judge takes a right answer for right with one chance and a wrong one with another, each time anew. Anchors are 50
-answers, 60 % of them right. A *graded* judge gives marks from 0 to 4, as fractions. For verdicts the suite and its noise are
-`BATCHED` of bench/simulated.py, of which each response is judged on its own.
+answers, 60 % of them right. A *graded* judge gives marks from 0 to 4, as fractions. For verdicts the suite and its
+noise are `BATCHED` of bench/simulated.py, of which each response is judged on its own.
 """
 
 import math
@@ -92,7 +92,7 @@ def moves(rng: np.random.Generator, judge: SimulatedJudge, drift: float) -> bool
 
 
 def judged_pairs(n: int, *, is_exact: bool = False, n_broken: int = 0, k: int = 20, seed: int = SEED) -> Iterator[Pair]:
-    """Pairs of runs that the wild judge scored. is_exact: by an exact scorer, with responses as noisy as with the judge."""
+    """Pairs of runs that the wild judge scored. is_exact: by an exact scorer, of responses that are as noisy."""
     rng, error = np.random.default_rng([seed, is_exact]), flip_chance(WILD)
     for _ in range(n):
         chances = draw_chances(rng, BATCHED, N_CASES)
@@ -114,7 +114,7 @@ def decide(n: int, *, is_exact: bool = False, n_broken: int = 0, seed: int = SEE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeClaim:
-    """An error rate that docs/suites.md promises. n, n_in_tests: how many the bench simulates, and the nightly tests."""
+    """An error rate that docs/suites.md promises. n, n_in_tests: how many the bench and the nightly tests simulate."""
 
     situation: str
     says: str
@@ -154,6 +154,8 @@ CLAIMS = (
             situation=f"{judge.name}, and did not move",
             says="moved",
             holds=partial(moves, judge=judge, drift=0.0),
+            n=2000 if judge.steps == 1 else 500,
+            n_in_tests=400 if judge.steps == 1 else 100,
             at_most=0.01,
         )
         for judge in (STEADY, CALM, FICKLE, WILD_JUDGE, replace(GRADED, name="a graded judge of five marks"))
@@ -163,6 +165,8 @@ CLAIMS = (
             situation=f"{judge.name}, drift of 5 points",
             says="moved",
             holds=partial(moves, judge=judge, drift=DRIFT),
+            n=2000 if judge.steps == 1 else 500,
+            n_in_tests=400 if judge.steps == 1 else 100,
             at_least=0.95,
         )
         for judge in (STEADY, CALM, FICKLE, replace(GRADED, name="a graded judge of five marks"))

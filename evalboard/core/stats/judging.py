@@ -223,7 +223,7 @@ def _shuffled_p_value(ours: Scores, theirs: Scores, observed: float) -> float:
         if pool[0] == pool[-1]:
             continue
         values, n_picked = np.array(pool), min(n, n_too)
-        order = rng.random((N_SHUFFLES, len(pool))).argsort(axis=1)[:, :n_picked]
+        order = rng.random((N_SHUFFLES, len(pool))).argpartition(n_picked - 1, axis=1)[:, :n_picked]
         picked = values[order].sum(axis=1)
         move = picked / n_picked - (math.fsum(pool) - picked) / (len(pool) - n_picked)
         total += move if n_picked == n_too else -move
