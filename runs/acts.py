@@ -156,7 +156,7 @@ def _state(run: RunRecord) -> str:
 
 
 def _refuse_judge(run: RunRecord, rest: str) -> No | None:
-    """Refuse what would take a judge's run from the run that it judges, or make it count as one of its own."""
+    """Refuse what would part a judge's run from the run that it judges."""
     return No(f"Run {run.pk} is a judge's, and {rest}", is_shown=False) if run.is_judge else None
 
 
@@ -260,7 +260,7 @@ def _add_repeats(run: RunRecord) -> No | None:
 
 
 def _refuse_judged(run: RunRecord, instead: str) -> No | None:
-    """A judge scores all answers of a run once; more of them would have to be judged by another draw of it."""
+    """Refuse to add answers to a run that a judge has scored, since it scores all of them at once."""
     if not run.judgings.filter(scorer=run.suite_version.scorer_id).exists():
         return None
     return No(f"A judge has scored the answers of run {run.pk}, and more would have no score. {instead}")

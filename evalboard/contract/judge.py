@@ -19,7 +19,7 @@ class JudgeNoise(Contract):
 
 
 class AnchorShift(Contract):
-    """How far a judge scores fixed answers differently beside one run than beside another.
+    """The change of a judge's scores of fixed answers from one run to another.
 
     detectable: the smallest shift, in points, that a test of these anchors finds 19 times in 20.
     """
@@ -33,7 +33,7 @@ class AnchorShift(Contract):
 
 
 class Agreement(Contract):
-    """How far people's labels and a judge agree. Rates are null without labels that they rest on.
+    """The agreement of people's labels with a judge. Rates are null without such labels.
 
     Intervals are at 95 %. A judgement counts as right from 0.5.
     """
@@ -48,7 +48,7 @@ class Agreement(Contract):
 
 
 class CorrectedRate(Contract):
-    """A run's pass rate by its scorer, and what people's labels of some answers make of it (docs/suites.md).
+    """A run's pass rate by its scorer, and as people's labels correct it (docs/suites.md).
 
     All in points, intervals at 95 %. Prediction-powered: the labels correct the scorer's bias.
     """
@@ -61,7 +61,7 @@ class CorrectedRate(Contract):
 
 
 class JudgeVarianceSplit(Contract):
-    """What makes a run's score differ between repeats, as standard deviations in points; their squares add up."""
+    """The parts of the spread of a run's score, as standard deviations whose squares add up."""
 
     total: float
     model: Annotated[float, says(description="of the answers themselves")]
@@ -69,17 +69,17 @@ class JudgeVarianceSplit(Contract):
 
 
 class JudgedAnchors(Contract):
-    """The fixed answers that the judge scored beside a run."""
+    """The fixed answers that a judge scored with a run."""
 
     digest: Digest
     n_anchors: Count
     n_draws: Annotated[Count, says(description="judgements of each")]
-    before: Annotated[Id | None, says(description="the run beside which the same judge scored them last before")]
+    before: Annotated[Id | None, says(description="the run with which the same judge scored them last before")]
     shift: Annotated[AnchorShift | None, says(description="against that run; null without it")]
 
 
 class Judging(Contract):
-    """How a judge scored a run: in which run of its own, how far it can be trusted, and whether it moved."""
+    """A judge's scores of a run: by which run of its own, its noise, and whether it moved."""
 
     id: Id
     run: Id

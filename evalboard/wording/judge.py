@@ -1,4 +1,4 @@
-"""What a judge's scores rest on, in words: its run, its noise, and whether it moved."""
+"""Describe a judge in words: its run, its noise, and whether it moved."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any

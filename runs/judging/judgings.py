@@ -1,4 +1,4 @@
-"""Judgings: a run's answers sent to a judge in a run of its own, and what it says as the first run's scores."""
+"""Send a run's answers to a judge in a run of its own, and store what it says as their scores."""
 
 import logging
 import math
@@ -75,9 +75,10 @@ class JudgementPlan:
 
 @dataclass(slots=True)
 class Judgements:
-    """What a judge's run gave: for each answer and anchor its values in the order of draws, None where unread.
+    """The values that a judge's run gave each answer and anchor.
 
-    reasons: by answer, why draws have no value. words: by answer, what the judge said first.
+    They are in the order of draws, None where unread. reasons: by answer, why draws have no value. words: by answer,
+    what the judge said first.
     """
 
     answers: dict[Answer, list[float | None]] = field(default_factory=lambda: defaultdict(list))
@@ -87,7 +88,10 @@ class Judgements:
 
 
 def due_judgings() -> list[int]:
-    """Return the judgings that can go on: not begun, cancelled with their run, or with a judge's run that has ended."""
+    """Return the judgings that can go on.
+
+    They have not begun, are cancelled with their run, or their judge's run has ended.
+    """
     is_cancelled = Q(run__is_cancel_wanted=True, judge_run__is_cancel_wanted=False)
     has_ended = Q(judge_run__status__in=RunRecord.TERMINAL)
     due = open_judgings().filter(is_cancelled | has_ended | Q(judge_run=None))
@@ -117,13 +121,13 @@ def advance_judging(judging_id: int) -> bool:
         take_as_long_as_it_takes()
         locked = JudgingRecord.objects.select_for_update(of=("self",), skip_locked=True)
         related = ("run__suite_version__suite", "run__endpoint", "scorer", "anchors", "judge_run__suite_version")
-        held = locked.select_related(*related).filter(pk=judging_id, status=JudgingRecord.Status.RUNNING).first()
-        if held is None:
+        record = locked.select_related(*related).filter(pk=judging_id, status=JudgingRecord.Status.RUNNING).first()
+        if record is None:
             return False
-        if held.judge_run is None:
-            return _start(held)
-        if held.judge_run.is_terminal:
-            return _finish(held, held.judge_run)
+        if record.judge_run is None:
+            return _start(record)
+        if record.judge_run.is_terminal:
+            return _finish(record, record.judge_run)
     return False
 
 
@@ -190,7 +194,7 @@ def _plan(record: JudgingRecord, spec: Spec) -> JudgementPlan:
 
 
 def _list_answers(record: JudgingRecord) -> dict[Answer, bytes]:
-    """Return the answers that the judge scores; those that were cut inside their thinking score 0 without it."""
+    """Return the answers that the judge scores; those that were cut inside their thinking score 0."""
     there = ResponseRecord.objects.filter(repeat__run=record.run_id, error_code="").exclude(ending=Ending.UNKNOWN)
     rows = there.exclude(is_truncated=True).values_list("repeat__index", "case_index", "text_digest")
     plan, version = record.scorer.spec, record.run.suite_version_id
@@ -258,7 +262,7 @@ def _store_version(record: JudgingRecord, plan: JudgementPlan) -> SuiteVersionRe
         scorer=dict(plan.spec),
         policy=None,
     )
-    asked = {"run": record.run_id, "scorer": record.scorer.digest, "n": plan.n_judgements, "judging": record.pk}
+    content = {"run": record.run_id, "scorer": record.scorer.digest, "n": plan.n_judgements, "judging": record.pk}
 
     def store_cases(version: SuiteVersionRecord) -> None:
         rows = (_case(version, index, *each) for index, each in enumerate(_ask(record, plan)))
@@ -267,7 +271,7 @@ def _store_version(record: JudgingRecord, plan: JudgementPlan) -> SuiteVersionRe
 
     version, _ = keep_version(
         head,
-        digest=digest_json(asked),
+        digest=digest_json(content),
         plan=scoring.plan(dict(plan.spec), {}),
         n_cases=plan.n_judgements,
         store_cases=store_cases,
@@ -279,20 +283,20 @@ def _store_version(record: JudgingRecord, plan: JudgementPlan) -> SuiteVersionRe
 def _ask(record: JudgingRecord, plan: JudgementPlan) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
     """Yield each judgement: its id, the case whose answer it is about, and what the judge is asked."""
     for repeat, each in _read(record, plan.answers):
-        asked = scoring.render_judgement(
+        messages = scoring.render_judgement(
             plan.spec, messages=each.messages, target=each.target, tags=each.tags, answer=each.text
         )
         for draw in range(1, plan.draws_of((repeat, each.index)) + 1):
-            yield f"answer-{repeat}-{each.index}-{draw}", each.case_id, asked
+            yield f"answer-{repeat}-{each.index}-{draw}", each.case_id, messages
     for place, anchor in enumerate(plan.anchors.anchors if plan.anchors is not None else ()):
         known = {name: anchor[name] for name in ("messages", "target", "tags")}
-        asked = scoring.render_judgement(plan.spec, **known, answer=anchor["text"])
+        messages = scoring.render_judgement(plan.spec, **known, answer=anchor["text"])
         for draw in range(1, plan.anchor_draws + 1):
-            yield f"anchor-{place}-{draw}", anchor["case"], asked
+            yield f"anchor-{place}-{draw}", anchor["case"], messages
 
 
-def _case(version: SuiteVersionRecord, index: int, case_id: str, group: str, asked: list[dict[str, Any]]) -> Case:
-    content = {"messages": asked, "target": None}
+def _case(version: SuiteVersionRecord, index: int, case_id: str, group: str, messages: list[dict[str, Any]]) -> Case:
+    content = {"messages": messages, "target": None}
     return Case(
         suite_version=version,
         index=index,

@@ -65,9 +65,9 @@ def read_judging(record: JudgingRecord) -> Judging:
 
 
 def judge_facts(run: RunRecord) -> JudgeFacts | None:
-    """Return who judged a run by its suite's own scorer, and how it scored the anchors; None where no judge did.
+    """Return who judged a run by its suite's own scorer, and how it scored the anchors.
 
-    run: with its suite version's scorer.
+    None where no judge did. run: with its suite version's scorer.
     """
     version = run.suite_version
     if not scoring.is_judged(version.scorer.spec):

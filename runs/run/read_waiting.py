@@ -61,7 +61,10 @@ def explain_scoring(
 
 
 def explain_judging(record: JudgingRecord) -> Facts:
-    """Return the facts of the sentence for why a run waits for its judge. record: with its scorer and judge's run."""
+    """Return the facts of the sentence that a run waits for its judge.
+
+    record: with its scorer and judge's run.
+    """
     spec, judge_run = scoring.judge_spec(record.scorer.spec), record.judge_run
     known: Facts = {"endpoint": spec and spec["endpoint"], "judge_run": judge_run and judge_run.pk}
     if judge_run is None:

@@ -270,7 +270,7 @@ def delete_run(*, run_id: int) -> None:
 
 
 def delete_judge_run(run: RunRecord) -> None:
-    """Delete a judge's run with what it was asked. It has ended, and its scores stay where they were stored."""
+    """Delete a judge's run that has ended, with its cases. The scores that it gave stay."""
     version = run.suite_version
     ResponseRecord.objects.filter(repeat__run=run).delete()
     run.delete()

@@ -76,7 +76,7 @@ def bind_document(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _judge_problems(spec: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is wrong with a judge's endpoint and profile, by field; what is no text is refused elsewhere."""
+    """Return what is wrong with a judge's endpoint and profile, by field."""
     there: dict[str, Any] = {}
     fields: dict[str, str] = {}
     for name, find in (("endpoint", named_endpoint), ("profile", newest_profile)):

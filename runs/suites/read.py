@@ -119,8 +119,8 @@ def suite_report(slug: str, *, version: int | None = None) -> SuiteReport:
 
 def suite_version(slug: str, *, version: int | None = None) -> SuiteVersionRecord:
     """Return the record of a version, the newest unless one is named. Raises NotFound."""
-    of_suite = SuiteVersionRecord.objects.filter(suite__slug=slug, suite__judged_suite=None)
-    versions = of_suite.select_related("suite", "scorer").order_by("-number")
+    same_slug = SuiteVersionRecord.objects.filter(suite__slug=slug, suite__judged_suite=None)
+    versions = same_slug.select_related("suite", "scorer").order_by("-number")
     record = versions.first() if version is None else versions.filter(number=version).first()
     if record is not None:
         return record

@@ -110,7 +110,7 @@ def finish_repeat(*, repeat_id: int) -> bool:
 
 
 def waits_for_judge(run: RunRecord) -> bool:
-    """Tell whether a judge scores a run, which has no score before. The judge's own run waits for nobody."""
+    """Return whether a judge scores a run, which has no score before."""
     return scoring.is_judged(run.suite_version.scorer.spec) and not run.is_judge
 
 
@@ -140,8 +140,8 @@ def score_repeat(repeat: RepeatRecord, scorer: Scorer, judged: Judged | None = N
         for index, case_id, target, tools in cases.values_list("index", "case_id", *SCORED_BY):
             spec = scoring.scorer_for(scorer.spec, case_id)
             if spec["kind"] == scoring.JUDGE.name:
-                told = _read_judge(spec, replies[index]) if judged is None else judged.get(index, NOT_JUDGED)
-                scores[index], reasons[index] = TRUNCATED if replies[index].is_truncated else told
+                result = _read_judge(spec, replies[index]) if judged is None else judged.get(index, NOT_JUDGED)
+                scores[index], reasons[index] = TRUNCATED if replies[index].is_truncated else result
                 continue
             given = scoring.score(spec, **replies[index]._asdict(), target=target, tools=tools)
             scores[index], reasons[index], answers[index] = given.value, given.reason, given.answer

@@ -122,7 +122,7 @@ def assert_runs_repeat_to_the_byte(first: RunRecord, second: RunRecord) -> None:
 
 
 def assert_the_model_judges_its_own_answers(run: RunRecord, wait_until: Wait) -> None:
-    """A small judge is no good one. But its judgements are a run, with traces, on the bucket that served the answers."""
+    """A small judge is no good one. But its judgements are a run on the bucket that served the answers."""
     template = "Question: {{prompt}}\nAnswer: {{answer}}\nIs the answer right? Say only Yes or No."
     judge = {"kind": "judge", "endpoint": "float32", "profile": "pinned", "template": template, "max_tokens": 4}
     rescore_run(run_id=run.pk, scorer={**judge, "reads": {"choice": {"yes": 1, "no": 0}}, "twice": 2, "anchors": 0})

@@ -46,7 +46,7 @@ def is_judged(plan: Mapping[str, Any]) -> bool:
 
 
 def find_plan_problems(plan: Mapping[str, Any]) -> dict[str, str]:
-    """Return what cannot stand beside a plan's judge, by the place of its scorer."""
+    """Return which scorers cannot be beside a plan's judge, and why."""
     judge = judge_spec(plan)
     named = {"scorer": plan["default"]} | {f"scorer of {case}": spec for case, spec in plan["cases"].items()}
     fields: dict[str, str] = {}
@@ -76,9 +76,9 @@ def render_judgement(
         "tags": ", ".join(tags),
         "answer": answer,
     }
-    asked = _PLACE.sub(lambda match: places[match[1]], spec["template"])
+    question = _PLACE.sub(lambda match: places[match[1]], spec["template"])
     system = [] if spec["system"] is None else [{"role": "system", "content": spec["system"]}]
-    return [*system, {"role": "user", "content": asked}]
+    return [*system, {"role": "user", "content": question}]
 
 
 def read_judgement(spec: Mapping[str, Any], text: str) -> float | str:
@@ -181,7 +181,7 @@ def _read_limits(value: Any, path: str, problems: Problems) -> Any:
 
 
 def _read_words(value: Any, path: str, problems: Problems) -> Any:
-    """Read the words that a judge chooses from, each with its value; they are compared without case and punctuation."""
+    """Read the words that a judge chooses from, each with its value, without case and punctuation."""
     if not isinstance(value, Mapping) or not 2 <= len(value) <= MAX_WORDS:
         problems.add(path, f"must be 2 to {MAX_WORDS} words, each with its value from 0 to 1")
         return value

@@ -37,7 +37,7 @@ def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
 
 
 def first_number(text: str) -> float | None:
-    """Return the first number that is written in a text, by the default options; None without one, or too large."""
+    """Return the first number in a text, by the default options; None without one."""
     options = {name: option.default for name, option in NUMBER.options.items()}
     match = _pattern(options["decimal"], options["thousands"]).search(text)
     value = None if match is None else _read(match, options)

@@ -124,7 +124,7 @@ def reads_thinking(scoring_plan: Plan) -> bool:
 
 
 def scores_here(scoring_plan: Plan) -> bool:
-    """Tell whether every scorer of a plan can score new responses here: none needs a log, a worker or a judge."""
+    """Return whether every scorer of a plan scores here, without a log, a worker or a judge."""
     return all(KINDS[spec["kind"]].scores_here for spec in _specs(scoring_plan))
 
 
