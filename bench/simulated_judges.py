@@ -119,7 +119,7 @@ class JudgeClaim:
     situation: str
     says: str
     holds: Holds
-    n: int = 2000
+    n: int = 1000
     n_in_tests: int = 400
     at_most: float | None = None
     at_least: float | None = None
@@ -154,7 +154,7 @@ CLAIMS = (
             situation=f"{judge.name}, and did not move",
             says="moved",
             holds=partial(moves, judge=judge, drift=0.0),
-            n=2000 if judge.steps == 1 else 500,
+            n=1000 if judge.steps == 1 else 200,
             n_in_tests=400 if judge.steps == 1 else 100,
             at_most=0.01,
         )
@@ -165,7 +165,7 @@ CLAIMS = (
             situation=f"{judge.name}, drift of 5 points",
             says="moved",
             holds=partial(moves, judge=judge, drift=DRIFT),
-            n=2000 if judge.steps == 1 else 500,
+            n=1000 if judge.steps == 1 else 200,
             n_in_tests=400 if judge.steps == 1 else 100,
             at_least=0.95,
         )

@@ -104,7 +104,7 @@ def _judge_changed(facts: Facts) -> str:
 
 
 def _judge_rebuilt(facts: Facts) -> str:
-    """the server of the judge reports another build, and fixed answers exclude a shift of its scores by 5 points"""
+    """the judge's server reports another build, and its anchors exclude a shift of 5 points"""
     return (
         f"The judge's server reports another build ({_from_to(facts).strip()}). Scores of {_anchors(facts)} changed by "
         f"{_shifted(facts)}, so a shift of 5 points is excluded."
@@ -112,7 +112,7 @@ def _judge_rebuilt(facts: Facts) -> str:
 
 
 def _judge_unchecked(facts: Facts) -> str:
-    """only its server says that the judge is the same, or several buckets judged, and no fixed answers can tell"""
+    """only a server says that the judge is the same, or several buckets judged; no anchors tell"""
     text = f"Nothing attests that the judge {facts['judge']} is the same"
     if "points" not in facts:
         return f"{text}, and no fixed answers were judged with both runs. A silent change would be missed."

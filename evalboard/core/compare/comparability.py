@@ -271,7 +271,7 @@ def _find_judge_blocks(ours: JudgeFacts, theirs: JudgeFacts) -> list[Block]:
 
 
 def find_anchor_shift(ours: JudgeFacts, theirs: JudgeFacts) -> AnchorShift | None:
-    """Return how far the judge scores the anchors differently; None where the sides have not the same ones."""
+    """Return how far the judge scores the anchors differently; None without the same ones."""
     if not ours.anchors_digest or ours.anchors_digest != theirs.anchors_digest:
         return None
     if ours.anchor_scores is None or theirs.anchor_scores is None:

@@ -1,4 +1,4 @@
-"""Measure a judge as an instrument: its noise, whether it moved, and how its scores and people's labels agree.
+"""Measure a judge as an instrument: noise, drift, and agreement with people's labels.
 
 Scores are from 0 to 1, NaN where a judgement could not be read. No result depends on the order of answers or draws.
 docs/suites.md ("How a judge is measured") has the rules with their simulated error rates.
@@ -6,6 +6,7 @@ docs/suites.md ("How a judge is measured") has the rules with their simulated er
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from evalboard.contract.judge import Agreement, AnchorShift, CorrectedRate, JudgeNoise
 from evalboard.core.stats import noise
 from evalboard.core.stats.quantiles import beta_quantile, normal_quantile
-from evalboard.core.stats.significance import permutation_p_value
+from evalboard.core.stats.significance import N_DEALS, permutation_p_value
 
 MOVED_ALPHA = 0.01  # a judge that did not move is called moved at most this often
 SHIFT_POWER = 0.95  # the chance with which a shift of `detectable` points is found
@@ -22,7 +23,6 @@ MIN_ANCHOR_DRAWS, MAX_ANCHOR_DRAWS = 5, 40
 RIGHT = 0.5  # a score or label from here counts as right
 LEVEL = 0.95  # of the intervals of agreement and of the corrected rate
 SPARE_DRAWS = 1.2  # times as many draws as the formula takes: the noise is an estimate, and an exact test is cautious
-N_SHUFFLES = 1999
 N_TABLES = 4000
 SEED = 20261129
 MIN_LABELS_EACH, MAX_STRATA = 20, 5  # of answers with graded scores
@@ -114,7 +114,7 @@ def anchor_shift(before: Scores, after: Scores) -> AnchorShift | None:
 
 
 def plan_anchor_draws(measured: JudgeNoise | None, n_anchors: int) -> int:
-    """Return how often each run has its anchors judged, so that a drift of 5 points is found 19 times in 20.
+    """Return how often to judge each anchor, so that a drift of 5 points is found 19 times in 20.
 
     From 5, also where nothing is measured, to 40: where 40 are too few, `AnchorShift.detectable` says what they find.
     """
@@ -199,17 +199,24 @@ def _exact_p_value(ours: Scores, theirs: Scores) -> float:
     for n, n_too, n_passed in sorted(
         (n, n_too, one + other) for n, n_too, one, other in zip(n_ours, n_theirs, passed, passed_too, strict=True)
     ):
-        least, most = max(n_passed - n, 0), min(n_passed, n_too)
-        ways = [math.comb(n_too, k) * math.comb(n, n_passed - k) for k in range(least, most + 1)]
-        chances = np.convolve(chances, np.array(ways, np.float64) / math.comb(n + n_too, n_passed))
-        lowest += least
+        chances = np.convolve(chances, _chances_of_passes(n, n_too, n_passed))
+        lowest += max(n_passed - n, 0)
     place = sum(passed_too) - lowest
     tails = math.fsum(chances[: place + 1].tolist()), math.fsum(chances[place:].tolist())
     return min(2 * min(tails), 1.0)
 
 
+@cache
+def _chances_of_passes(n: int, n_too: int, n_passed: int) -> Scores:
+    """Return the chances of the least to the most passes among n_too draws, if n_passed of all draws pass."""
+    ways = [
+        math.comb(n_too, k) * math.comb(n, n_passed - k) for k in range(max(n_passed - n, 0), min(n_passed, n_too) + 1)
+    ]
+    return np.array(ways, np.float64) / math.comb(n + n_too, n_passed)
+
+
 def _shuffled_p_value(ours: Scores, theirs: Scores, observed: float) -> float:
-    """Return the chance of a sum of moves as far from 0 as `observed`, if each anchor's draws change sides at random.
+    """Return the chance of a sum of moves as far from 0 if each anchor's draws change sides.
 
     Anchors and their draws are put in order first, so that the seeded result depends on none.
     """
@@ -218,12 +225,12 @@ def _shuffled_p_value(ours: Scores, theirs: Scores, observed: float) -> float:
         own, others = one[~np.isnan(one)].tolist(), other[~np.isnan(other)].tolist()
         strata.append((sorted(own + others), len(own), len(others)))
     rng = np.random.default_rng(SEED)
-    total = np.zeros(N_SHUFFLES)
+    total = np.zeros(N_DEALS)
     for pool, n, n_too in sorted(strata):
         if pool[0] == pool[-1]:
             continue
         values, n_picked = np.array(pool), min(n, n_too)
-        order = rng.random((N_SHUFFLES, len(pool))).argpartition(n_picked - 1, axis=1)[:, :n_picked]
+        order = rng.random((N_DEALS, len(pool))).argpartition(n_picked - 1, axis=1)[:, :n_picked]
         picked = values[order].sum(axis=1)
         move = picked / n_picked - (math.fsum(pool) - picked) / (len(pool) - n_picked)
         total += move if n_picked == n_too else -move
@@ -231,7 +238,7 @@ def _shuffled_p_value(ours: Scores, theirs: Scores, observed: float) -> float:
 
 
 def _measure_spread(before: Scores, after: Scores) -> float | None:
-    """Return the variance of an anchor's move, averaged over the anchors; None if no anchor has two draws on a side.
+    """Return the mean variance of an anchor's move; None if none has two draws on a side.
 
     A side of single draws is taken to be as noisy as the other.
     """
@@ -262,13 +269,12 @@ def _one_by_draws(side: Scores) -> float:
 
 
 def _share_of_differing_pairs(scores: Scores) -> float:
-    n = len(scores)
-    _, counts = np.unique(scores, return_counts=True)
-    return 1 - sum(count * (count - 1) for count in counts.tolist()) / (n * (n - 1))
+    counts: list[int] = np.unique(scores, return_counts=True)[1].tolist()
+    return 1 - sum(count * (count - 1) for count in counts) / (len(scores) * (len(scores) - 1))
 
 
 def _stratify(judged: Scores, n_labels: int) -> NDArray[np.int64]:
-    """Return a stratum for each answer: its score where there are two, else of equally many answers by score."""
+    """Return a stratum for each answer: its score if there are two, else of equally many answers."""
     values = np.unique(judged)
     if len(values) > 2:
         n = min(max(n_labels // MIN_LABELS_EACH, 2), MAX_STRATA)
@@ -277,7 +283,10 @@ def _stratify(judged: Scores, n_labels: int) -> NDArray[np.int64]:
 
 
 def _kappa(cells: Scores) -> Scores:
-    """Return Cohen's kappa of each row of both right, missed, falsely right, both wrong; NaN for one word alone."""
+    """Return Cohen's kappa of each table, NaN where one word was used.
+
+    cells: float64[n, 4], counts of both right, missed, falsely right, both wrong.
+    """
     both, missed, false, neither = cells.T
     n = cells.sum(axis=1)
     by_chance = ((both + missed) * (both + false) + (neither + missed) * (neither + false)) / n**2
