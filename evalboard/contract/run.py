@@ -414,6 +414,7 @@ class Run(RunHead):
         says(description="incomplete answers by ending: `cut`, `filtered`, `refused`, `empty`, `unknown`"),
     ]
     scores: tuple[ScoresUnderScorer, ...]
+    waits_for: Annotated[str | None, says(description="what scores it, while it has all answers and no scores")]
     judge_of: Annotated[Id | None, says(description="the run whose answers a judge scores in this one")]
     twin: Twin | None
     stored_bytes: Annotated[int, says(minimum=0, description="traces and packed columns, without texts")]

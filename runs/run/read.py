@@ -55,6 +55,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
     pins = _pins(facts)
     waits_for_score = bool(facts.scorings) or facts.judging is not None
     why = explain_waiting(facts) if waits_for_score or is_waiting(run, facts.every) else None
+    waiting = "" if why is None else wording.waiting(*why)
     names = names_on(run.endpoint_id, {*facts.buckets, *({run.bucket_id} if run.bucket_id else ())})
     buckets = tuple(_bucket(facts, bucket, names) for bucket in facts.buckets.values())
     row = row_of(
@@ -102,11 +103,12 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         asked_model=asked_model(run),
         manifest=facts.processes[-1].manifest if facts.processes else {},
         request_body=_request_body(run, n_repeats=len(facts.repeats)),
-        waiting="" if why is None else wording.waiting(*why),
+        waiting=waiting,
         is_cancel_wanted=run.is_cancel_wanted,
         source=_source(run),
         is_shuffled=run.is_shuffled,
         is_restarted=run.is_restarted,
+        waits_for=waiting if waits_for_score else None,
         judge_of=_judge_of(run),
     )
 
