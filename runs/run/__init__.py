@@ -52,7 +52,7 @@ from runs.run.read_response import (
 )
 from runs.run.read_responses import response_rows
 from runs.run.read_shards import stray_page
-from runs.run.read_waiting import explain_scoring
+from runs.run.read_waiting import explain_judging, explain_scoring
 from runs.run.runs import (
     MAX_LABELS,
     add_repeats,
@@ -103,6 +103,7 @@ __all__ = [
     "drawn_points",
     "estimate_run",
     "event_lines",
+    "explain_judging",
     "explain_scoring",
     "find_order",
     "forget_old_keys",

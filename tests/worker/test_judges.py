@@ -16,10 +16,11 @@ from runs.judging import judgings, judgings_of
 from runs.models import Case, EndpointRecord, JudgingRecord, RepeatScore, RunRecord, Shard, SuiteVersionRecord
 from runs.release import create_release, release_report
 from runs.run import cancel_run, create_run, delete_run, run_report, run_rows
-from runs.suites import push_suite, rescore_run, suite_rows
+from runs.suites import push_suite, rescore_run, rescored_run, suite_rows
 from runs.sweep import reconcile
 from tests import build
 from tests.own_scorers import running
+from tests.runs import logs
 from tests.scripted import Received, Reply, ScriptedServer, ok, status
 from worker.runner import Runner
 
@@ -192,8 +193,10 @@ def test_a_run_is_scored_again_by_a_judge_once(servers: tuple[ScriptedServer, Sc
     push_suite(document={"slug": "towns", "scorer": {"kind": "exact"}, "cases": CASES})
     run = started()
     worker.work()
-    rescore_run(run_id=run.pk, scorer=JUDGE)
+    scorer = rescore_run(run_id=run.pk, scorer=JUDGE)
+    assert rescored_run(run.pk, scorer.pk).waits_for == "All answers are in. The judge jury begins within 15 seconds."
     worker.work()
+    assert not rescored_run(run.pk, scorer.pk).waiting
     judged = RepeatScore.objects.filter(repeat__run=run).exclude(scorer=run.suite_version.scorer)
     assert [row.points for row in judged] == [50.0, 50.0]
     n_asked = len(jury.requests)
@@ -316,3 +319,18 @@ def test_two_runs_of_one_model_under_a_noisy_judge_ship(
     worker.work()
     report = released(*runs)
     assert report.verdict == "ship", report.reasons
+
+
+def test_a_log_that_was_imported_waits_for_the_judge_of_its_suite(
+    servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
+) -> None:
+    _, jury = servers
+    jury.script = say("yes")
+    cases = [{"id": case, "prompt": f"Which colour has {case}?", "target": "blue"} for case in logs.CASES]
+    push_suite(document={"slug": "colours", "scorer": JUDGE, "cases": cases})
+    run = logs.stored(logs.log(), suite="colours")
+    assert (run.status, rows(run)) == ("running", [])
+    worker.work()
+    run.refresh_from_db()
+    assert run.status == "finished"
+    assert {row.points for row in rows(run)} == {100.0}
