@@ -165,7 +165,7 @@ CLAIMS = (
             situation=f"{judge.name}, drift of 5 points",
             says="moved",
             holds=partial(moves, judge=judge, drift=DRIFT),
-            n=1000 if judge.steps == 1 else 200,
+            n=200 if judge.steps == 1 else 100,
             n_in_tests=400 if judge.steps == 1 else 100,
             at_least=0.95,
         )
@@ -175,6 +175,7 @@ CLAIMS = (
         situation=f"{WILD_JUDGE.name}, drift of 5 points, where 40 draws are too few",
         says="moved",
         holds=partial(moves, judge=WILD_JUDGE, drift=DRIFT),
+        n=200,
     ),
 )
 

@@ -77,7 +77,7 @@ def test_graded_scores_are_tested_as_passes_are() -> None:
     graded = anchor_shift(before * 0.5, after * 0.5)  # of 0 and 1/2, and no pass or fail
     assert exact is not None
     assert graded is not None
-    assert graded.p == pytest.approx(exact.p, abs=0.01)
+    assert graded.p == pytest.approx(exact.p, abs=0.035)  # three standard errors
     assert graded.points == pytest.approx(exact.points / 2)
 
 
