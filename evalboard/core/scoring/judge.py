@@ -46,7 +46,7 @@ def is_judged(plan: Mapping[str, Any]) -> bool:
 
 
 def find_plan_problems(plan: Mapping[str, Any]) -> dict[str, str]:
-    """Return which scorers cannot be beside a plan's judge, and why."""
+    """Return the scorers that exclude a plan's judge, and why."""
     judge = judge_spec(plan)
     named = {"scorer": plan["default"]} | {f"scorer of {case}": spec for case, spec in plan["cases"].items()}
     fields: dict[str, str] = {}
