@@ -13,6 +13,7 @@ from runs.find import api as find
 from runs.fingerprints import api as fingerprints
 from runs.health import api as health
 from runs.imports import api as imports
+from runs.judging import api as judging
 from runs.labels import api as labels
 from runs.probes import api as probes
 from runs.release import api as release
@@ -66,6 +67,7 @@ urlpatterns = [
     path("runs/<int:run_id>/rescore/", suites.rescore, name="run_rescore"),
     path("runs/<int:run_id>/rescored/<int:scorer_id>/", suites.rescored, name="rescored"),
     path("runs/<int:run_id>/rescored/<int:scorer_id>/cases/", suites.rescored_cases, name="rescored_cases"),
+    path("runs/<int:run_id>/judgings/", judging.judging_list, name="judgings"),
     path("runs/<int:run_id>/cases/", run.case_list, name="run_cases"),
     path("runs/<int:run_id>/responses/", run.response_list, name="responses"),
     path("runs/<int:run_id>/strays/", run.stray_list, name="strays"),

@@ -15,6 +15,7 @@ from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
 from runs.baselines import references_to_compare, unattended_rotations
 from runs.compare import comparisons
+from runs.judging import advance_judging, due_judgings
 from runs.models import Event, RepeatRecord, RunRecord, Shard, WorkerRecord
 from runs.probes import PROBES, probes
 from runs.release import verdicts
@@ -61,7 +62,9 @@ def reconcile() -> int:
 
 
 def _act_for_people() -> None:
-    """Decide releases and start what people planned, where this process may."""
+    """Judge runs, decide releases and start what people planned, where this process may."""
+    for judging_id in due_judgings():
+        _guarded(advance_judging, judging_id)
     for release_id in verdicts.undecided():
         _guarded(_decide, release_id)
     for endpoint_id in endpoints_without_check():

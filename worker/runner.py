@@ -16,6 +16,7 @@ from django.db import DatabaseError, close_old_connections, connection
 from evalboard import wings
 from evalboard.core.errors import EvalboardError, LeaseLost
 from runs.compare import work_on_comparison
+from runs.judging import work_on_judgings
 from runs.models import WorkerRecord
 from runs.store import own_process
 from runs.sweep import reconcile, release_dead_workers
@@ -112,7 +113,7 @@ class Runner:
             while not self._station.is_stopping:
                 has_run = not self._station.is_resting and self.claim_and_run()
                 # A few seconds between two shards at the most.
-                if not (work_on_comparison() or work_on_strays() or has_run):
+                if not (work_on_judgings() or work_on_comparison() or work_on_strays() or has_run):
                     break
                 self._tend()
         except DatabaseError as away:

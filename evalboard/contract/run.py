@@ -414,6 +414,8 @@ class Run(RunHead):
         says(description="incomplete answers by ending: `cut`, `filtered`, `refused`, `empty`, `unknown`"),
     ]
     scores: tuple[ScoresUnderScorer, ...]
+    waits_for: Annotated[str | None, says(description="what scores it, while it has all answers and no scores")]
+    judge_of: Annotated[Id | None, says(description="the run whose answers a judge scores in this one")]
     twin: Twin | None
     cost: Annotated[Cost | None, says(description="so far; null: its endpoint has no price")]
     repeat_costs: Annotated[

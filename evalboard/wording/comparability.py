@@ -17,7 +17,7 @@ from evalboard.wording.probe_states import STATES
 Facts = Mapping[str, Any]
 
 SCORE_AGAIN = "Score the baseline again with the candidate's scorer."
-JUDGE_AGAIN = "Score both runs again, so that the judge as it is now judges both."
+JUDGE_AGAIN = "Run both sides again, so that the judge as it is now judges both."
 SAY_WHO_SERVES = (
     "Use an endpoint or a log that reports its serving stack. Or run both sides in turn under a paired policy."
 )

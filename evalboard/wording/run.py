@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
+from evalboard.wording.judge import JUDGING
 from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import capital, counted, fixed, listed, percent, points
 
@@ -408,6 +409,7 @@ WAITING = Messages(
             "no_scorer": "All responses are there. No worker that runs has the scorer {names:list}. "
             "Install it on one; it looks again every 15 seconds.",
             "scoring": "All responses are there. A worker scores them with {names:list}: {n_done:,} of {n:,}.",
+            "judging": lambda facts: JUDGING.write("waits" if facts["judge_run"] else "begins", facts),
             "paused": lambda facts: f"The engine did not start. Next try {clock(facts['until'])}.",
             "queued": _queued,
         },

@@ -147,10 +147,6 @@ def rerun_step(release: str, line: NextStep, sides: Mapping[str, tuple[int, str]
     if line.block == "scorer_changed":
         run = sides["baseline"][0]
         return Step("Score the baseline again", f"{reverse('run', args=[run])}#scores", act="rescore", runs=(run,))
-    if line.block == "judge_changed":
-        runs = tuple(run for run, _ in sides.values())
-        url = f"{reverse('run', args=[runs[0]])}#scores"
-        return Step("Score both runs again", url, act="rescore", runs=runs)
     is_other = line.block == "batch_class"
     profile = sides["baseline"][1] if is_other else PINNED if line.code == "pin_batch" and line.block is None else ""
     if not line.sides or (is_other and profile == sides["candidate"][1]):

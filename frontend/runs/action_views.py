@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from evalboard.core.scoring import is_external
+from evalboard.core.scoring import is_judged, scores_here
 from evalboard.wording.numbers import counted
 from evalboard.wording.run import describe_try
 from frontend.runs.forms import RepeatsForm, RescoreForm
@@ -74,11 +74,9 @@ def rescore(request: HttpRequest, run_id: int) -> HttpResponse:
         return _refuse(request, run_id, form)
     with reporting(request):
         made = rescore_run(run_id=run_id, scorer=form.cleaned_data["scorer"])
-        done = (
-            "A worker scores the stored responses"
-            if is_external(made.spec)
-            else "The stored responses were scored again"
-        )
+        done = "The stored responses were scored again"
+        if not scores_here(made.spec):
+            done = f"A {'judge' if is_judged(made.spec) else 'worker'} scores the stored responses"
         messages.success(request, f"{done}; both scores are kept.")
     response = redirect("run", run_id=run_id)
     response["Location"] += "#scores"

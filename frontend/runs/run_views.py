@@ -22,6 +22,7 @@ from runs import acts
 from runs.access import READ, requires
 from runs.baselines import baseline_of, baselines_with
 from runs.catalogue.read import endpoint_rows
+from runs.judging import judgings_of
 from runs.labels import has_labels, run_labels
 from runs.models import RunRecord
 from runs.run import CaseLists, judged, live_report, run_page, run_rows
@@ -135,6 +136,7 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
         "labels": describe_labels(run_labels(int(run.id))) if has_labels(record) else "",
         "others": comparing.others(run.row, run_rows(suite=run.suite.slug, limit=RUNS_LOOKED_AT)),
         "repeat_pairs": comparing.repeat_pairs(run),
+        "judgings": judgings_of(int(run.id)),
         "repeats_form": RepeatsForm(initial={"have": run.n_repeats}),
         "rescore_form": RescoreForm(),
     }

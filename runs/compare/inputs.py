@@ -7,7 +7,7 @@ milliseconds; `load` reads the columns, some megabytes for 100,000 cases.
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ from runs import acts
 from runs.catalogue import OneNames
 from runs.compare.reading import StoredAnswers, StoredResponses
 from runs.imports import lacks_prompts
+from runs.judging import judge_facts
 from runs.models import (
     BucketRecord,
     ForcedScoringRecord,
@@ -478,7 +479,7 @@ def _load_side(
     )
     shares = fields["shares"]
     return StoredSide(
-        **fields,
+        **fields | {"setup": replace(fields["setup"], judge=judge_facts(run))},
         key=key,
         case_indexes=case_indexes,
         scores=_scores(key, version.scorer_id, wanted, len(case_indexes)),

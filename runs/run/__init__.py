@@ -60,13 +60,14 @@ from runs.run.read_response import (
 )
 from runs.run.read_responses import response_rows
 from runs.run.read_shards import stray_page
-from runs.run.read_waiting import explain_scoring
+from runs.run.read_waiting import explain_judging, explain_scoring
 from runs.run.runs import (
     MAX_LABELS,
     add_repeats,
     cancel_run,
     create_run,
     decoding_problems,
+    delete_judge_run,
     delete_run,
     find_order,
     label_problems,
@@ -105,10 +106,12 @@ __all__ = [
     "create_pair",
     "create_run",
     "decoding_problems",
+    "delete_judge_run",
     "delete_run",
     "drawn_points",
     "estimate_run",
     "event_lines",
+    "explain_judging",
     "explain_scoring",
     "find_order",
     "forget_old_keys",

@@ -211,7 +211,9 @@ def estimate_run(*, suite: str, endpoint: str, profile: str = "pinned", repeats:
     version, target, batch_class = order.version, order.endpoint, order.profile.settings["batch_class"]
     pace, paced_by = read_pace(version, target, batch_class=batch_class), None
     if pace.pass_seconds is None:
-        others = SuiteVersionRecord.objects.filter(runs__endpoint=target, runs__status=RunRecord.Status.FINISHED)
+        others = SuiteVersionRecord.objects.filter(
+            suite__judged_suite=None, runs__endpoint=target, runs__status=RunRecord.Status.FINISHED
+        )
         other = others.select_related("suite").order_by("-runs__id").first()
         if other is not None:
             other_pace = read_pace(other, target, batch_class=batch_class)

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Sum
+
 from evalboard.core import scoring
-from runs.models import ScoringRecord
+from runs.models import JudgingRecord, ScoringRecord, Shard
 from runs.run.read_facts import RunFacts
 from runs.work import living_workers, run_left_alone
 
@@ -18,6 +20,8 @@ def explain_waiting(facts: RunFacts) -> tuple[str, Facts]:
     pool, alive = facts.run.endpoint.pool, facts.alive
     if facts.scorings:
         return explain_scoring(facts.scorings, n_cases=facts.n_cases)
+    if facts.judging is not None:
+        return "judging", explain_judging(facts.judging)
     if not alive:
         return "nobody", {"pool": pool}
     if not (facts.run.endpoint.is_remote or any(worker.has_engine for worker in alive)):
@@ -51,8 +55,23 @@ def explain_scoring(scorings: Sequence[ScoringRecord], *, n_cases: int) -> tuple
     return "scoring", {"names": names, "n_done": sum(each.n_done for each in scorings), "n": n_cases * len(scorings)}
 
 
+def explain_judging(record: JudgingRecord) -> Facts:
+    """Return the facts of the sentence that a run waits for its judge.
+
+    record: with its scorer and judge's run.
+    """
+    spec, judge_run = scoring.judge_spec(record.scorer.spec), record.judge_run
+    known: Facts = {"endpoint": spec and spec["endpoint"], "judge_run": judge_run and judge_run.pk}
+    if judge_run is None:
+        return known
+    n_done = Shard.objects.filter(repeat__run=judge_run).aggregate(n=Sum("n_done"))["n"] or 0
+    return known | {"n_done": n_done, "n": judge_run.suite_version.n_cases}
+
+
 def is_deserted(facts: RunFacts) -> bool:
     """Return whether no live worker would take a waiting run, or score it."""
+    if facts.judging is not None:
+        return False  # the judge's run says so
     if facts.scorings:
         return explain_waiting(facts)[0] != "scoring"
     if not (facts.run.endpoint.is_remote or any(worker.has_engine for worker in facts.alive)):

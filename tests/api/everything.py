@@ -196,6 +196,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         "body": LINES,
     }
     uploaded = [
+        lambda: Good("judgings", run),
         lambda: Good("rescored", run | {"scorer_id": answers["rescore"]["scorer"]["id"]}),
         lambda: Good("rescored_cases", run | {"scorer_id": answers["rescore"]["scorer"]["id"]}),
         lambda: Good("unfollow", {"follow_id": answers["follow"]["id"]}),

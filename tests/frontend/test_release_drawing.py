@@ -129,7 +129,7 @@ BOTH = ("baseline", "candidate")
     [
         ("rebaseline", "rebaseline", ("baseline",), "Run the baseline again", "gate=0&side=baseline"),
         ("rebaseline", "scorer_changed", (), "Score the baseline again", ""),
-        ("rebaseline", "judge_changed", (), "Score both runs again", ""),
+        ("rebaseline", "judge_changed", BOTH, "Run both sides in turn", "gate=0&side=baseline&side=candidate"),
         (
             "rebaseline",
             "batch_class",

@@ -18,10 +18,18 @@ WORKER_WRITES = (
     *("runs_probe_buckets", "runs_repeat", "runs_repeat_engine_processes", "runs_repeatscore", "runs_replay"),
     *("runs_response", "runs_rotation", "runs_run", "runs_runfigures", "runs_scorer", "runs_scoring", "runs_selftest"),
     *("runs_shard", "runs_stray", "runs_suitenoise", "runs_traceblock", "runs_trial", "runs_vocabulary", "runs_worker"),
-    *("runs_anchorset", "runs_judging", "runs_follow", "runs_outboxmessage"),
+    *("runs_judging", "runs_follow", "runs_outboxmessage"),
 )
 WORKER_READS = (
-    *("django_migrations", "runs_baseline", "runs_case", "runs_experiment", "runs_experimentarm", "runs_gate"),
+    *(
+        "django_migrations",
+        "runs_anchorset",
+        "runs_baseline",
+        "runs_case",
+        "runs_experiment",
+        "runs_experimentarm",
+        "runs_gate",
+    ),
     *("runs_import", "runs_profile", "runs_release", "runs_rotation_reference_runs", "runs_samemodel", "runs_settling"),
     *("runs_signoff", "runs_suite", "runs_suiteversion", "runs_verdict", "runs_policy"),
 )

@@ -98,6 +98,8 @@ SITUATIONS: Situations = {
     "No worker has an engine": lambda: read_waiting("no_engine", pool="gpu"),
     "Nobody has the scorer": lambda: read_waiting("no_scorer", names=["folded (3f2a9c10)"]),
     "A worker scores": lambda: read_waiting("scoring", names=["folded"], n_done=120, n=300),
+    "A judge is to score": lambda: read_waiting("judging", endpoint="referee", judge_run=None),
+    "A judge scores": lambda: read_waiting("judging", endpoint="referee", judge_run=12, n_done=40, n=400),
     "The engine did not start": lambda: read_waiting("paused", until=UNTIL),
     "A busy pool": lambda: read_waiting("queued", pool="gpu", n_alive=2, are_busy=True, ahead=None),
     "A run that was just made": lambda: read_waiting("queued", pool="gpu", n_alive=1, are_busy=False, ahead=None),
