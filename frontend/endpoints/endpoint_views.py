@@ -30,6 +30,7 @@ from frontend.endpoints.words import (
     render_check_rows,
 )
 from frontend.probes.words import mark, mark_of
+from frontend.shell.forms import once, reporting
 from frontend.shell.lists import MAX_OFFSET, ListView, read_view
 from runs import acts
 from runs.access import READ, RUN, requires
@@ -77,18 +78,17 @@ def _by_kind(rows: Sequence[Endpoint]) -> tuple[tuple[str, str, tuple[Endpoint, 
 
 @requires(READ, post=RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
     """Show an endpoint. POST starts a capability check, or its baselines' reference sets."""
     if request.method == "POST":
-        try:
+        with reporting(request):
             if request.POST.get("what") == REFERENCE:
                 return _run_reference_sets(request, endpoint)
             probe = create_probe(endpoint=endpoint, kind=CHECK, profile=None, parameters={}, user=request.user)
-        except EvalboardError as problem:
-            messages.error(request, "; ".join(problem.fields.values()) or problem.detail)
-            return redirect("endpoint", endpoint)
-        messages.success(request, f"Check {probe.pk} is queued; this page follows it.")
-        return redirect("probe", probe_id=probe.pk)
+            messages.success(request, f"Check {probe.pk} is queued; this page follows it.")
+            return redirect("probe", probe_id=probe.pk)
+        return redirect("endpoint", endpoint)
     probes = newest_probes(endpoint=endpoint)
     hops = hops_of([int(row.id) for row in probes])
     baselines = baselines_on(endpoint, limit=BASELINES_SHOWN)

@@ -23,6 +23,7 @@ from frontend.release import steps as release_steps
 from frontend.release.forms import CURRENT, MAX_GATES, GateForm, ReleaseForm, SignForm, blame_gates
 from frontend.release.verdicts import OUTCOMES, VERDICTS
 from frontend.shell.charts import changes
+from frontend.shell.forms import once
 from frontend.shell.lists import Filter, filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
 from frontend.shell.run_choices import offered_runs
@@ -218,6 +219,7 @@ def sign_offs_export(request: HttpRequest) -> StreamingHttpResponse:
 
 @requires(RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def new_release(request: HttpRequest) -> HttpResponse:
     query = request.POST if request.method == "POST" else request.GET
     runs, unknown = offered_runs(_numbers(query, "candidate"), _numbers(query, "baseline"))

@@ -44,12 +44,6 @@ def drawn(value: Any) -> SafeString:
     return mark_safe(f"<bdi>{safe}</bdi>")  # noqa: S308 (escaped above)
 
 
-@register.simple_tag
-def form_key() -> SafeString:
-    """Draw the key by which a form that is sent twice is one request."""
-    return format_html('<input type="hidden" name="key" value="{}">', uuid4())
-
-
 @register.filter
 def drawn_plain(value: Any) -> str:
     """Render the same for attributes and titles, without elements."""

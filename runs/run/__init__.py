@@ -5,7 +5,7 @@ from runs.run import idempotency
 from runs.run.completing import complete_run, order_again, run_again
 from runs.run.estimates import estimate_run, measure_engine_time, read_pace
 from runs.run.figures import keep_figures
-from runs.run.idempotency import KeyInUse, forget_old_keys, make_once
+from runs.run.idempotency import claim_key, forget_old_keys, make_once
 from runs.run.in_turn import create_pair, store_in_turn
 from runs.run.read import bucket_reports, event_lines, live_report, run_page, run_report
 from runs.run.read_cases import (
@@ -80,7 +80,6 @@ __all__ = [
     "WAITING_FOR_ENDPOINT",
     "CaseLists",
     "JudgedLine",
-    "KeyInUse",
     "Pick",
     "Range",
     "ResponsePage",
@@ -93,6 +92,7 @@ __all__ = [
     "case_buckets",
     "case_indexes",
     "case_page",
+    "claim_key",
     "complete_run",
     "create_pair",
     "create_run",

@@ -160,6 +160,21 @@ def test_roles_decide_what_the_pages_do(role: str) -> None:
     assert problems == []
 
 
+# Acts that change nothing if they are sent again, or whose form states what it was made for, or what its answer shows once.
+REPEATABLE = {
+    "acts that are done already": "cancel complete delete pause resume start try switch_on unfollow follow revoke withdraw",
+}
+
+
+@pytest.mark.django_db
+def test_a_page_whose_form_makes_something_makes_it_once() -> None:
+    client = Client(raise_request_exception=False)
+    client.force_login(build.user("ada", "admin"))
+    takes_forms = {name(route): route.view for route in PAGES if client.post(route.path).status_code != 405}
+    repeated = {each for each, view in takes_forms.items() if not getattr(view, "is_once", False)}
+    assert repeated == REPEATABLE
+
+
 @pytest.mark.django_db
 def test_a_get_of_a_page_that_only_takes_forms_leads_to_its_form() -> None:
     client = Client()
