@@ -15,7 +15,6 @@ from django.views.decorators.http import require_http_methods, require_safe
 from evalboard.contract.catalogue import Endpoint
 from evalboard.contract.probe import Probe, ProbeHop, ProbeRow
 from evalboard.contract.schedule import Schedule, ScheduleStart
-from evalboard.core.errors import EvalboardError
 from evalboard.core.trace import ERROR_CODES
 from evalboard.wording.clock import describe_clock
 from evalboard.wording.numbers import listed

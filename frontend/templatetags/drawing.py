@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 from typing import Any
-from uuid import uuid4
 
 from django import template
 from django.apps import apps
