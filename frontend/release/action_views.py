@@ -149,6 +149,7 @@ def rerun(request: HttpRequest, release_id: int) -> HttpResponse:
     profile = request.GET.get("profile", "")
     if profile and profile not in decoding_profiles():
         raise NotFound(f"There is no profile {profile}.")
+    is_shuffled = "shuffled" in request.GET
     form = RerunForm(request.POST or None, **_rerun_choices(request, gate, names))
     if request.method == "POST" and form.is_valid():
         with blaming(form):
@@ -162,11 +163,12 @@ def rerun(request: HttpRequest, release_id: int) -> HttpResponse:
                 "sides": again,
                 "profile": profile,
             }
-            order["is_reference"] = chosen["what"] == REFERENCE
+            order |= {"is_reference": chosen["what"] == REFERENCE, "is_shuffled": is_shuffled}
             return show_queued(request, rerun_sides(**order, user=request.user), "this page follows it")
     form.mark_problems()
     page = {"release": report, "gate": gate, "sides": [(name, sides[name]) for name in names], "form": form}
     page |= {"whom": "both sides" if len(names) > 1 else f"the {names[0]}", "profile": profile}
+    page["is_shuffled"] = is_shuffled
     return render(request, "release/rerun.html", page, status=422 if form.errors else 200)
 
 

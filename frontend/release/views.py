@@ -129,7 +129,11 @@ def shown(
     scopes = scopes_of(request.user) - (set() if offers["sign"] else {SIGN})
     newer = newer_baseline(gate) if report.verdict == "not_comparable" else None
     lines = release_steps.steps(
-        report, scopes, newer_baseline=newer, can=lambda act, runs: acts.can_on_runs(act, runs, request.user)
+        report,
+        scopes,
+        newer_baseline=newer,
+        sampling=read.sampling_profile(),
+        can=lambda act, runs: acts.can_on_runs(act, runs, request.user),
     )
     steps, more_steps = release_steps.split_steps(lines)
     if sign_form is None and SIGN in scopes:
