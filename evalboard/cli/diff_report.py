@@ -167,7 +167,7 @@ def _list_ranges(made: "LogComparison") -> list[str]:
     for letter, side in zip(LETTERS, (comparison.sides.baseline, comparison.sides.candidate), strict=True):
         if len(side.buckets) > 1:
             n = len(side.buckets)
-            lines.append(f"{letter}: {n} backends answered, so it has no score as a whole. Given alone, it is split.")
+            lines.append(f"{letter}: {n} backends answered, so it has no score as a whole. To see each, diff it alone.")
         elif all(repeat.score is None for repeat in side.repeats):
             why = (
                 "the log holds none, or answers are missing."
