@@ -110,6 +110,7 @@ def test_after_the_back_button_a_form_that_was_sent_makes_no_second(mira, watch)
     expect(page.get_by_role("button", name=re.compile("^Start"))).to_be_enabled()
     page.go_forward()
     page.reload()
+    expect(page.get_by_text(AGAIN)).to_be_hidden()  # nothing was typed
     assert RunRecord.objects.count() == 1
     watched.check()
 
@@ -165,5 +166,6 @@ def test_two_people_edit_one_suite(stage, watch):
     for watched, version in zip(people, (2, 3), strict=True):
         watched.page.get_by_role("button", name="Save the suite").click()
         watched.page.wait_for_url(re.compile(rf"/suites/{SLUG}/"))
-        print(watched.page.locator(".banner").all_inner_texts(), version)
+        expect(watched.page.get_by_text(f"{SLUG} v{version} is stored: 1 case.")).to_be_visible()
+        expect(watched.page.get_by_text(AGAIN)).to_be_hidden()
         watched.check()

@@ -20,7 +20,11 @@ const isChecked = (field) => (field instanceof HTMLInputElement && /^(checkbox|r
 
 /** @param {Field} field */
 function isChanged(field) {
-  if (field instanceof HTMLSelectElement) return [...field.options].some((each) => each.selected !== each.defaultSelected);
+  if (field instanceof HTMLSelectElement) {
+    const isChosen = field.multiple || [...field.options].some((each) => each.defaultSelected);
+    if (!isChosen) return field.selectedIndex > 0; // the browser chooses the first
+    return [...field.options].some((each) => each.selected !== each.defaultSelected);
+  }
   if (isChecked(field) !== null) return field.checked !== /** @type {HTMLInputElement} */ (field).defaultChecked;
   return field.value !== field.defaultValue;
 }
@@ -49,9 +53,10 @@ export function writeTyped(page, typed) {
       const checked = isChecked(field);
       const entry = fields.find(([name, value]) => name === field.name && (checked === null || value === field.value));
       if (!entry) continue;
+      const isOther = checked === null ? field.value !== entry[1] : checked !== entry[2];
       if (checked === null) field.value = entry[1];
       else /** @type {HTMLInputElement} */ (field).checked = entry[2] === true;
-      if (isChanged(field)) first ??= field;
+      if (isOther) first ??= field;
     }
   }
   return first;
