@@ -141,8 +141,8 @@ STEPS = Messages(
             "second_run": _second_run,
             "nothing_caches": "If you know that nothing caches there, make the release again with --nothing-caches. "
             "The verdict states it.",
-            "shuffle": "Run both sides again in shuffled order (evalboard rerun --shuffle). Each repeat then gets its own "
-            "batches.",
+            "shuffle": "Run both sides again in shuffled order (evalboard rerun --shuffle). Each repeat then gets its "
+            "own batches.",
             "certify": _certify,
             "find_build": "Find what changed between the two runs: code, settings or machine. Then run both sides on "
             "one build.",

@@ -18,6 +18,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.core.answer import split_parts
+from evalboard.wording.manifest import describe_batching
 from evalboard.wording.numbers import fixed
 from frontend.shell import addresses
 
@@ -41,6 +42,11 @@ def drawn(value: Any) -> SafeString:
     text = str(value)
     safe = HIDDEN.sub(lambda hit: f'<span class="mark">⟨U+{ord(hit.group()):04X}⟩</span>', escape(text))
     return mark_safe(f"<bdi>{safe}</bdi>")  # noqa: S308 (escaped above)
+
+
+@register.filter
+def batching(batch_class: str) -> str:
+    return describe_batching(batch_class)
 
 
 @register.filter
