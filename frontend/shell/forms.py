@@ -107,7 +107,7 @@ def posted_from(page: str, *names: str, at: str = "") -> Callable[[View], View]:
 
 
 def once(view: View) -> View:
-    """Make a view that makes something do so once for each form: a form that is sent again leads to what it made.
+    """Make a view do its work once for each form; a form that is sent again leads to what it made.
 
     A page draws its forms with a CSRF token of its own, which a second page does not have: that is the form's key, with
     its address and input. What is refused, or answered without leading elsewhere, may be sent again.

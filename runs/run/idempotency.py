@@ -1,4 +1,4 @@
-"""A request that is sent again makes nothing twice: the client or the form gives it a key, and keeps it."""
+"""A request that is sent again makes nothing twice: the client or the form gives it a key."""
 
 import hashlib
 import re
@@ -57,7 +57,7 @@ def make_once(
 
 @contextmanager
 def claim_key(key: str, body: Any, user: Any, *, waits: bool) -> Iterator[IdempotencyKey]:
-    """Yield a person's key, which no other request can use meanwhile: stored before, or new and stored at the end.
+    """Yield a person's key, locked: as it was stored before, or new and stored at the end.
 
     A new one is stored if the block gives it what was made: `run` or `address`.
     What the block raises is raised, and then the key is not stored. waits: for another request with the key, where
@@ -79,7 +79,7 @@ def claim_key(key: str, body: Any, user: Any, *, waits: bool) -> Iterator[Idempo
 
 
 def _lock(user_id: int, key: str, *, waits: bool) -> bool:
-    """Take the key until the transaction ends; False while another transaction has it and this one does not wait."""
+    """Take the key until the transaction ends; False if another has it and this does not wait."""
     digest = hashlib.sha256(f"idempotency {user_id} {key}".encode()).digest()
     call = "pg_advisory_xact_lock(%s) IS NOT NULL" if waits else "pg_try_advisory_xact_lock(%s)"
     with connection.cursor() as cursor:
