@@ -171,7 +171,7 @@ def _list_ranges(made: "LogComparison") -> list[str]:
     for letter, side, run in zip(LETTERS, sides, runs, strict=True):
         if len(side.buckets) > 1:
             n = len(side.buckets)
-            lines.append(f"{letter}: {n} backends answered, so it has no score as a whole. Given alone, it is split.")
+            lines.append(f"{letter}: {n} backends answered, so it has no score as a whole. To see each, diff it alone.")
         elif all(repeat.score is None for repeat in side.repeats):
             lines.append(f"{letter}: no repeat has a score: {_explain_no_score(made, run)}")
         elif side.range is not None and len(side.repeats) > 1:

@@ -248,6 +248,7 @@ def rerun(
     ] = None,
     profile: Annotated[str, typer.Option(help="Another profile; default: the side's own.")] = "",
     reference: Annotated[bool, typer.Option("--reference", help="Run only the suite's reference set.")] = False,
+    shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle the cases in each repeat.")] = False,
     key: Annotated[str, typer.Option(help="Sent again with the same key, the request starts no second run.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
 ) -> None:
@@ -255,6 +256,7 @@ def rerun(
     parse_id(release, "RELEASE")
     body: dict[str, Any] = {"profile": profile} if profile else {}
     body |= ({} if gate is None else {"gate": gate}) | ({"is_reference": True} if reference else {})
+    body |= {"is_shuffled": True} if shuffle else {}
     for text in side or []:
         name, _, endpoint = text.partition(":")
         if name not in ("baseline", "candidate"):

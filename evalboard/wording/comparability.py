@@ -217,7 +217,7 @@ def _template_changed(facts: Facts) -> str:
 
 def _stack_judged(facts: Facts) -> str:
     """the release judges the serving stack: what changed in it"""
-    return f"The serving stack differs, which is what is judged: {_moved(facts)}."
+    return f"The serving stack is judged. It differs: {_moved(facts)}."
 
 
 def _stack_unchanged(_: Facts) -> str:
@@ -243,7 +243,7 @@ def _prompt_judged(facts: Facts) -> str:
     n, n_changed = facts["n_pairs"], facts["n_changed"]
     where = _all_cases(n) if n_changed == n else f"{n_changed:,} of {counted(n, 'case')}"
     inputs = "" if facts["pair_by"] == BY_ID else " with equal inputs"
-    return f"The prompt changed in {where}{inputs}, which is what is judged."
+    return f"The prompt is judged. It changed in {where}{inputs}."
 
 
 def _prompt_unchanged(facts: Facts) -> str:

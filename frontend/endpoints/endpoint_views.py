@@ -15,7 +15,6 @@ from django.views.decorators.http import require_http_methods, require_safe
 from evalboard.contract.catalogue import Endpoint
 from evalboard.contract.probe import Probe, ProbeHop, ProbeRow
 from evalboard.contract.schedule import Schedule, ScheduleStart
-from evalboard.core.errors import EvalboardError
 from evalboard.core.trace import ERROR_CODES
 from evalboard.wording.clock import describe_clock
 from evalboard.wording.numbers import listed
@@ -31,6 +30,7 @@ from frontend.endpoints.words import (
     render_check_rows,
 )
 from frontend.probes.words import mark, mark_of
+from frontend.shell.forms import once, reporting
 from frontend.shell.lists import MAX_OFFSET, ListView, read_view
 from runs import acts
 from runs.access import READ, RUN, requires
@@ -78,18 +78,17 @@ def _by_kind(rows: Sequence[Endpoint]) -> tuple[tuple[str, str, tuple[Endpoint, 
 
 @requires(READ, post=RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
     """Show an endpoint. POST starts a capability check, or its baselines' reference sets."""
     if request.method == "POST":
-        try:
+        with reporting(request):
             if request.POST.get("what") == REFERENCE:
                 return _run_reference_sets(request, endpoint)
             probe = create_probe(endpoint=endpoint, kind=CHECK, profile=None, parameters={}, user=request.user)
-        except EvalboardError as problem:
-            messages.error(request, "; ".join(problem.fields.values()) or problem.detail)
-            return redirect("endpoint", endpoint)
-        messages.success(request, f"Check {probe.pk} is queued; this page follows it.")
-        return redirect("probe", probe_id=probe.pk)
+            messages.success(request, f"Check {probe.pk} is queued; this page follows it.")
+            return redirect("probe", probe_id=probe.pk)
+        return redirect("endpoint", endpoint)
     probes = newest_probes(endpoint=endpoint)
     hops = hops_of([int(row.id) for row in probes])
     baselines = baselines_on(endpoint, limit=BASELINES_SHOWN)

@@ -17,6 +17,7 @@ from frontend.endpoints.forms import (
     ProfileForm,
     RemoteEndpointForm,
     SameModelForm,
+    remote_fields,
 )
 from frontend.endpoints.words import SAID
 from frontend.shell.forms import PlainForm, blaming, posted_from, reporting
@@ -66,8 +67,10 @@ def price(request: HttpRequest, endpoint: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_endpoint(request: HttpRequest) -> HttpResponse:
     is_remote = request.GET.get("kind") == REMOTE
+    rows = read.endpoint_rows()
+    base = next((row for row in rows if row.slug == request.GET.get("from") and row.engine == REMOTE), None)
     form = (
-        RemoteEndpointForm(request.POST or None, endpoints=read.endpoint_rows())
+        RemoteEndpointForm(request.POST or None, endpoints=rows, initial=remote_fields(base) if base else {})
         if is_remote
         else EndpointForm(request.POST or None)
     )

@@ -30,6 +30,13 @@ def decoding_profiles() -> tuple[str, ...]:
     return tuple(slug for slug, settings in newest if settings.get("batch_class") != OBSERVED)
 
 
+def sampling_profile() -> str:
+    """Return the first profile that decodes at a temperature above 0, "" where there is none."""
+    temperatures = ((row.slug, row.settings["sampling"].get("temperature")) for row in profile_rows())
+    known = (slug for slug, given in temperatures if isinstance(given, int | float) and given > 0)
+    return next((slug for slug in known if slug in decoding_profiles()), "")
+
+
 def policy_rows() -> tuple[contract.Policy, ...]:
     """List the newest version of every policy by slug, with the suites that use any version of it."""
     newest = PolicyRecord.objects.select_related("created_by").order_by("slug", "-version").distinct("slug")

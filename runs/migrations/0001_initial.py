@@ -555,10 +555,11 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('key', models.CharField(max_length=255)),
                 ('body_digest', models.CharField(max_length=64)),
+                ('address', models.TextField(default='')),
                 ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='idempotency_keys', to=settings.AUTH_USER_MODEL)),
                 ('candidate', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.runrecord')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='idempotency_keys', to='runs.runrecord')),
+                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='idempotency_keys', to='runs.runrecord')),
             ],
             options={
                 'constraints': [

@@ -13,7 +13,7 @@ from runs.run.estimates import (
     read_pace,
 )
 from runs.run.figures import keep_figures
-from runs.run.idempotency import KeyInUse, forget_old_keys, make_once
+from runs.run.idempotency import claim_key, forget_old_keys, make_once
 from runs.run.in_turn import create_pair, store_in_turn
 from runs.run.read import bucket_reports, event_lines, live_report, run_page, run_report
 from runs.run.read_cases import (
@@ -89,7 +89,6 @@ __all__ = [
     "WAITING_FOR_ENDPOINT",
     "CaseLists",
     "JudgedLine",
-    "KeyInUse",
     "Pick",
     "Range",
     "ResponsePage",
@@ -102,6 +101,7 @@ __all__ = [
     "case_buckets",
     "case_indexes",
     "case_page",
+    "claim_key",
     "complete_run",
     "create_pair",
     "create_run",
