@@ -44,9 +44,9 @@ MAKE = (
     """,
     """
     INSERT INTO runs_run (suite_version_id, endpoint_id, profile_id, labels, priority, is_reported, log_ids, log_digest,
-                          status, is_cancel_wanted, failure, is_one_draw, created_at, ran_at)
+                          status, is_cancel_wanted, failure, is_one_draw, price, created_at, ran_at)
     SELECT version.id, old.endpoint_id, old.profile_id, jsonb_build_object('branch', 'release/' || n), old.priority,
-           false, '[]', '', 'finished', false, '', false, now(), now() - n * interval '1 minute'
+           false, '[]', '', 'finished', false, '', false, '{{}}', now(), now() - n * interval '1 minute'
       FROM runs_run old, generate_series(1, {runs}) n
       JOIN (SELECT id, row_number() OVER (ORDER BY id) AS place FROM runs_suiteversion) version
         ON version.place = 1 + n % {suites}

@@ -261,7 +261,7 @@ def _add_repeats(run: RunRecord) -> No | None:
 
 def _refuse_judged(run: RunRecord, instead: str) -> No | None:
     """Refuse to add answers to a run that a judge has scored, since it scores all of them at once."""
-    if not run.judgings.filter(scorer=run.suite_version.scorer_id).exists():
+    if not run.is_judged or not run.judgings.filter(scorer=run.suite_version.scorer_id).exists():
         return None
     return No(f"A judge has scored the answers of run {run.pk}, and more would have no score. {instead}")
 

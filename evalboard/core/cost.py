@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evalboard.contract.run import RunCost
+if TYPE_CHECKING:
+    from evalboard.contract.run import RunCost
 
 PRICES = ("input", "output", "cached", "reasoning")
 FORM = "Such as input=2.50,output=10,cached=1.25,currency=USD, for a million tokens."
@@ -90,7 +91,7 @@ class Pace:
     start_seconds: float | None = None
 
 
-def estimate_cost(n_runs: int, *, pace: Pace, is_restarted: bool, has_engine: bool) -> RunCost:
+def estimate_cost(n_runs: int, *, pace: Pace, is_restarted: bool, has_engine: bool) -> "RunCost":
     """Estimate the cost of n passes. External servers have no engine starts; minutes are those of calls."""
     n_starts = 0 if not (has_engine and n_runs) else n_runs if is_restarted else min(n_runs, 2)
     seconds: float | None = None
@@ -98,4 +99,6 @@ def estimate_cost(n_runs: int, *, pace: Pace, is_restarted: bool, has_engine: bo
         seconds = n_runs * pace.pass_seconds + n_starts * (pace.start_seconds or 0.0)
     tokens = None if pace.pass_tokens is None else n_runs * pace.pass_tokens
     minutes = None if seconds is None else seconds / 60
+    from evalboard.contract.run import RunCost  # which the start of the command line does without
+
     return RunCost(n_runs=n_runs, n_starts=n_starts, tokens=tokens, minutes=minutes)

@@ -156,6 +156,7 @@ def store_order(order: Order, *, user: Any) -> RunRecord:
         model_override=order.model,
         is_shuffled=order.is_shuffled,
         is_restarted=order.is_restarted,
+        is_judged=scoring.is_judged(order.version.scorer.spec),
         labels=order.labels,
         is_reported=order.endpoint.is_remote,
         price=order.endpoint.price,

@@ -46,6 +46,8 @@ def ended(kind: str, state: str | None, *, status: str = "finished", error: str 
         url="https://board.example/probes/7/",
         parameters={},
         progress=Done(n_done=22, n_total=22),
+        expected_cost=None,
+        cost=None,
         finding=None if state is None else ProbeFinding(state=state, sentence="So it is.", numbers={}),
         error=error,
         hop=None,

@@ -11,6 +11,7 @@ READERS = {
     "evalboard/core/compare/run_facts.py": "makes facts",
     "evalboard/core/lab/plan.py": "plans what a condition asks for",
     "evalboard/core/profile": "makes settings and facts",
+    "runs/catalogue/read.py": "names a profile that samples",
     "runs/exports/manifest.py": "stores what was asked for",
     "runs/imports/imports.py": "names the settings that keep a log from being a second one",
     "runs/lab/bisect_plan.py": "plans what a step asks for",
@@ -18,6 +19,7 @@ READERS = {
     "runs/pairs/pair_facts.py": "plans draws",
     "runs/replays/read.py": "sends",
     "runs/replays/read_production.py": "shows what a replay asks for",
+    "runs/run/estimates.py": "counts what calls may cost",
     "runs/run/read.py": "shows what was asked for",
     "runs/work/read.py": "sends",
 }

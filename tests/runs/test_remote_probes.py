@@ -65,7 +65,7 @@ def test_a_capability_check_ends_in_its_table_and_names_the_newest_seed_probe() 
     probes.ask("seed", on=probes.remote(), parameters=SMALL)
     seed = probes.served_by_others(by("a", probes.honoured))
     probe = probes.ask("capability")
-    assert probe_detail(probe.pk).progress.n_total == 25
+    assert probe_detail(probe.pk).progress.n_total == 26
     ended = probes.served_by_others(checked(honours=EVERYTHING - {"seed"}))
     assert (ended.pk, ended.finding["state"]) == (probe.pk, "ignores")
     numbers = ended.finding["numbers"]
