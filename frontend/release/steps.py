@@ -174,6 +174,8 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
         return settling_step(report.id, report.settle) if report.settle else None
     if code == "settle_targeted":
         return settling_step(report.id, report.settle_targeted) if report.settle_targeted else None
+    if code == "await_scores":
+        return Step("See what scoring waits for", f"{reverse('run', args=[gate.baseline.run])}#scores")
     if code == "import_again":
         return Step("Import new logs", reverse("imports"))
     if code in ("run_uncached", "pin_backend"):

@@ -88,6 +88,7 @@ def finish_repeat(*, repeat_id: int) -> bool:
             return False
         if not scoring.is_external(own.spec):
             score_repeat(repeat, own)
+        score_by_adopted(repeat)
         repeat.status = _ended_status(shards, n_missing) if is_scored else RepeatRecord.Status.CANCELLED
         repeat.finished_at = Now()
         repeat.save(update_fields=["status", "finished_at"])
@@ -120,6 +121,14 @@ def score_repeat(repeat: RepeatRecord, scorer: Scorer) -> None:
             given = scoring.score(spec, **replies[index]._asdict(), target=target, tools=tools)
             scores[index], reasons[index], answers[index] = given.value, given.reason, given.answer
     store_scores(repeat, scorer, scores, reasons, answers if scoring.reads_answers(scorer.spec) else None)
+
+
+def score_by_adopted(repeat: RepeatRecord) -> None:
+    """Score a repeat by scorers of other versions of its suite that have scored its run: comparisons read those."""
+    version = repeat.run.suite_version
+    adopted = Scorer.objects.filter(suite_versions__suite=version.suite_id, repeat_scores__repeat__run=repeat.run_id)
+    for scorer in adopted.exclude(pk=version.scorer_id).distinct():
+        score_repeat(repeat, scorer)
 
 
 def store_scores(
@@ -378,6 +387,7 @@ def _finish_run(run_id: int) -> None:
     run.finished_at = logged_end or Now()
     for repeat in run.repeats.filter(pk__in=settle_endings(run, is_final=True)):
         score_repeat(repeat, run.suite_version.scorer)  # others of its repeats say more of a word
+        score_by_adopted(repeat)
     if run.is_reported and not run.is_log:  # a log's import has done so
         if settle_fingerprints(run):
             for repeat in run.repeats.filter(columns__isnull=False):
