@@ -5,11 +5,23 @@ from typing import Any
 
 import pytest
 
+from evalboard.core.errors import Conflict
+from evalboard.core.scoring import ScorerReply
 from runs.compare import compare, trace_pair
-from runs.models import ComparisonRecord, ReleaseRecord, RepeatScore, RunRecord, SuiteVersionRecord, Verdict
+from runs.models import (
+    ComparisonRecord,
+    ReleaseRecord,
+    RepeatScore,
+    RunRecord,
+    ScoringRecord,
+    SuiteVersionRecord,
+    Verdict,
+    WorkerRecord,
+)
 from runs.release import decide_release, verdicts
-from runs.run import add_repeats
+from runs.run import add_repeats, cancel_run
 from runs.suites import adopt_scorer, rescore_run
+from runs.work import claim_scoring, finish_scoring, read_to_score
 from tests import build
 from tests.casts import cast
 from tests.runs import judged
@@ -17,6 +29,7 @@ from tests.runs.judged import ALWAYS, SAMPLE_POLICY, codes
 
 pytestmark = pytest.mark.django_db
 FOLDED = {"kind": "exact", "normalise": {"case": "fold"}}
+OWN = {"kind": "command", "name": "folded", "digest": "ab" * 32}
 SHOUTED = range(3)  # cases that only the new scorer takes for right: 10 points of 30 cases
 WRONG = {11: ALWAYS}
 
@@ -132,3 +145,46 @@ def test_one_repeat_of_each_is_compared_under_one_scorer_too(adopted: Any) -> No
     summary = compare(baseline=baseline.pk, candidate=candidate.pk, repeats=(2, 3)).summary
     assert [block["code"] for block in summary["blocks"]] == ["scorer_shared"]
     assert summary["score"]["baseline"] == 100.0
+
+
+def score_waiting(worker: WorkerRecord) -> None:
+    """Score what waits as FOLDED does, as a worker with a team's own scorer would."""
+    while lease := claim_scoring(worker=worker, left_alone=frozenset()):
+        every = [each for part in read_to_score(ScoringRecord.objects.get(pk=lease.id).repeat) for each in part]
+        given = {each.index: ScorerReply(float(each.text.lower() == each.target), "") for each in every}
+        finish_scoring(lease=lease, given=given)
+
+
+def test_scores_that_a_worker_has_yet_to_give_are_awaited_and_can_be_cancelled() -> None:
+    processes = build.process(), build.process(build.bucket(weights="e" * 64))
+    baseline = shouting(judged.suite(policy=SAMPLE_POLICY), {}, by=processes[0])
+    version, _ = adopt_scorer(slug="sample", scorer=OWN)
+    candidate = shouting(version, WRONG, by=processes[1])
+    worker = build.worker(name="second", scorers=[{"digest": OWN["digest"], "problem": ""}])
+    score_waiting(worker)
+    release = judged.release(baseline, candidate)
+    blocked = word(release)
+    assert codes(blocked.document["next"]) == ["rebaseline"]
+    rescore_run(run_id=baseline.pk, scorer=OWN)
+    waits = word(release)
+    [reason] = waits.document["reasons"]
+    assert (reason["code"], codes(waits.document["next"])) == ("scorer_changed", ["await_scores"])
+    assert reason["text"].endswith("Wait until a worker has scored the baseline with the candidate's scorer.")
+    cancel_run(run_id=baseline.pk)
+    assert word(release).pk == blocked.pk
+    baseline.refresh_from_db()
+    assert (baseline.status, baseline.is_cancel_wanted) == ("finished", False)
+    with pytest.raises(Conflict, match="has already ended as finished"):
+        cancel_run(run_id=baseline.pk)
+    rescore_run(run_id=baseline.pk, scorer=OWN)
+    score_waiting(worker)
+    [gate] = word(release).document["gates"]
+    assert (gate["score_baseline"], gate["difference"]) == (100.0, pytest.approx(-100 / 30))
+
+
+def test_a_scorer_that_was_given_up_judges_nothing(adopted: Any) -> None:
+    """It left every response without a score: the baseline would have none."""
+    baseline, candidate, _ = adopted
+    rescore_run(run_id=baseline.pk, scorer=FOLDED)
+    RepeatScore.objects.filter(repeat__run=baseline, scorer=candidate.suite_version.scorer).update(n_scored=0)
+    assert codes(word(judged.release(baseline, candidate)).document["reasons"]) == ["scorer_changed"]
