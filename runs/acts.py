@@ -192,7 +192,7 @@ N_THERE = Coalesce(Subquery(_there.order_by().values("repeat").annotate(n=Count(
 
 @rule("cancel", RunRecord, RUN)
 def _cancel(run: RunRecord) -> No | None:
-    """Of a run that has ended: its scoring by another scorer, which may wait for a worker that never comes."""
+    """Of a run that has ended, its scoring again is cancelled: no worker may have the scorer."""
     if run.is_terminal and open_scorings_of(run).exists():
         return None
     if run.status == RunRecord.Status.CANCELLED:

@@ -393,7 +393,7 @@ class LogComparison:
 
     @cached_property
     def _scorers(self) -> tuple[LogScorer, LogScorer]:
-        """The scorers that judge both sides: the candidate's, where the baseline has its scores in all repeats."""
+        """Return each side's judging scorer: the candidate's, where all repeats of the baseline have it."""
         own, other = (run.suite_version.scorer for run in (self.baseline, self.candidate))
         known = [repeat.scores.get(other.digest) for repeat in self.baseline.whole]
         is_shared = all(scores is not None and not np.isnan(scores).all() for scores in known)

@@ -96,7 +96,7 @@ def _scorer_changed(facts: Facts) -> str:
 
 
 def _scorer_shared(facts: Facts) -> str:
-    """the suite's scorer changed, and the candidate's judges both sides: by how much it moved the baseline's score"""
+    """the suite's scorer changed, and the candidate's judges both sides: how far it moved the baseline"""
     text = f"The suite's scorer changed ({_moved(facts)}). The candidate's scorer judges both sides."
     if not facts["n_cases"]:
         return f"{text} It moves no score of the baseline."

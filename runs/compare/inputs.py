@@ -374,7 +374,7 @@ class _StoredRepeats:
         return None if row is None else row.digest
 
     def are_scored(self, repeats: Collection[RepeatRecord], own: int, scorer: int) -> bool:
-        """Tell whether all repeats have scores by a scorer, where those by their suite's own are not empty as well."""
+        """Tell whether a scorer has scored all repeats. own: their suite's; it may have scored nothing too."""
         rows = ((self._scores.get((row.pk, own)), self._scores.get((row.pk, scorer))) for row in repeats)
         return all(other is not None and (other.n_scored or not (one and one.n_scored)) for one, other in rows)
 
@@ -391,7 +391,7 @@ class _StoredRepeats:
 def _side_key(
     run: RunRecord, only: int | None, other: Scorer, stored: _StoredRepeats, *, is_baseline: bool = False
 ) -> SideKey:
-    """other: the other side's scorer, which judges a baseline whose compared repeats all have scores by it."""
+    """Find one side. other: the other side's scorer, which judges a baseline that it has scored whole."""
     measured = stored.measured(run)
     packed_as = {row.index: stored.columns_digest(row) for row in measured}
     if only is not None and only not in {row.index for row in stored.repeats[run.pk]}:

@@ -124,7 +124,10 @@ def score_repeat(repeat: RepeatRecord, scorer: Scorer) -> None:
 
 
 def score_by_adopted(repeat: RepeatRecord) -> None:
-    """Score a repeat by scorers of other versions of its suite that have scored its run: comparisons read those."""
+    """Score a repeat by the scorers of its suite's other versions that have scored its run.
+
+    Comparisons with runs of those versions read their scores.
+    """
     version = repeat.run.suite_version
     adopted = Scorer.objects.filter(suite_versions__suite=version.suite_id, repeat_scores__repeat__run=repeat.run_id)
     for scorer in adopted.exclude(pk=version.scorer_id).distinct():

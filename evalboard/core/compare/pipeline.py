@@ -303,7 +303,7 @@ def describe_noise(noise: LogitNoise) -> Json:
 
 
 def _describe(side: Side, *, is_traced: bool) -> Json:
-    """Return a side's repeats, its buckets with their shares, its vocabulary, and the scorer that judges it.
+    """Return a side's repeats, buckets, vocabulary and judging scorer.
 
     is_traced: tokens are compared.
     """
