@@ -129,6 +129,7 @@ BOTH = ("baseline", "candidate")
     [
         ("rebaseline", "rebaseline", ("baseline",), "Run the baseline again", "gate=0&side=baseline"),
         ("rebaseline", "scorer_changed", (), "Score the baseline again", ""),
+        ("await_scores", "", ("baseline",), "See what scoring waits for", ""),
         ("rebaseline", "judge_changed", (), "Score both runs again", ""),
         (
             "rebaseline",
