@@ -24,6 +24,7 @@ from runs.models import (
     Rotation,
     RunRecord,
     ScheduleRecord,
+    ScoringRecord,
     Shard,
     Suite,
     WebhookRecord,
@@ -203,11 +204,20 @@ N_THERE = Coalesce(Subquery(_there.order_by().values("repeat").annotate(n=Count(
 
 @rule("cancel", RunRecord, RUN)
 def _cancel(run: RunRecord) -> No | None:
+    """Of a run that has ended, its scoring again is cancelled: no worker may have the scorer."""
+    if run.is_terminal and open_scorings_of(run).exists():
+        return None
     if run.status == RunRecord.Status.CANCELLED:
         return No(f"Run {run.pk} is cancelled.", is_done=True)
     if run.is_terminal:
         return No(f"Run {run.pk} has already ended as {run.status}.", is_shown=False)
     return No(f"Run {run.pk} is being cancelled.", is_done=True) if run.is_cancel_wanted else None
+
+
+def open_scorings_of(run: RunRecord) -> QuerySet[ScoringRecord]:
+    """Select what of a run waits to be scored on a worker, or is."""
+    is_open = (ScoringRecord.Status.QUEUED, ScoringRecord.Status.RUNNING)
+    return ScoringRecord.objects.filter(repeat__run=run, status__in=is_open)
 
 
 @rule("delete", RunRecord, ADMIN)

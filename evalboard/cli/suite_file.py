@@ -24,6 +24,7 @@ from evalboard.core.suite import (
     read_suite_json,
     read_suite_jsonl,
     read_suite_text,
+    refuse_unused_scorer,
 )
 from evalboard.importers.paths import STDIN
 
@@ -109,15 +110,17 @@ def load_document(
     scorer: of cases that name none: a kind, or JSON. columns: of CSV, such as "prompt=question,target=expected".
     """
     try:
+        given = parse_scorer(scorer) if scorer else None
         read = read_suite_text(
             _read(file),
             slug=slug or _name(file),
             title=title,
             form=FORMAT_OF.get(file.suffix.lower(), ""),
-            scorer=parse_scorer(scorer) if scorer else None,
+            scorer=given,
             columns=parse_columns(columns),
             mapping=parse_mapping(_load_mapping(mapping)) if mapping else None,
         )
+        refuse_unused_scorer(read, given)
         read.parse()  # so that a mistake is named before anything is sent
     except InvalidInput as problem:
         raise WrongUse(f"{file}: {_sentence(problem)}") from problem

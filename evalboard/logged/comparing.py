@@ -45,6 +45,7 @@ from evalboard.core.compare import (
     compare_prompts,
     draws_of,
     find_terms,
+    judge_by_other,
     judge_prompts,
     lay,
     lay_columns,
@@ -59,7 +60,7 @@ from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.errors import InvalidInput
 from evalboard.core.suite import CaseDocument, digest_asked
 from evalboard.core.trace import TokenTrace, Vocabulary, pack_selection
-from evalboard.logged.memory import TRACES, LogBucket, LogRepeat, LogResponses, LogRun, LogStore
+from evalboard.logged.memory import TRACES, LogBucket, LogRepeat, LogResponses, LogRun, LogScorer, LogStore
 from evalboard.logged.suites import unknown_prompt
 from evalboard.wording.comparability import explain_unpaired
 from evalboard.wording.manifest import name_backend
@@ -355,8 +356,8 @@ class LogComparison:
         ids = _bucket_ids(run)
         buckets = {pk: bucket for pk, bucket in self.store.buckets.items() if pk in ids}
         lacks_prompts = run.is_log and any(list(case.messages) == unknown_prompt() for case in version.cases)
-        scorer = other.suite_version.scorer.digest
-        is_same_scorer = scorer == version.scorer.digest
+        own, others = version.scorer, other.suite_version.scorer
+        judging, judging_other = self._scorers if run is self.baseline else self._scorers[::-1]
         fields = lay_columns(
             columns,
             run,
@@ -364,7 +365,7 @@ class LogComparison:
             ended=[at for at, repeat in enumerate(repeats) if repeat.status not in WITHOUT_SCORE],
             suite_version=str(version),
             suite_digest=version.digest
-            if is_same_scorer
+            if own.digest == others.digest
             else digest_asked(version.max_tokens, version.stop, [case.digest for case in version.cases]),
             buckets=buckets,
             served=served_beside(run, other, buckets.values(), NAMES),
@@ -375,18 +376,28 @@ class LogComparison:
         )
         places = {case: at for at, case in enumerate(cases.tolist())}
         strays = [(places[case], at) for case, at in run.strays if case in places]
-        shares = fields["shares"]
+        shares, scores = fields["shares"], _scores(repeats, judging.digest, cases)
+        if judging.digest != own.digest:
+            fields = judge_by_other(fields, judging, _scores(repeats, own.digest, cases), scores)
         rows, at_repeats = np.array(strays, np.int64).reshape(-1, 2).T
         return LogSide(
             **fields,
             run=run,
             case_indexes=cases,
-            scores=_scores(repeats, version.scorer.digest, cases),
-            alike=None if is_same_scorer else _scores(repeats, scorer, cases),
+            scores=scores,
+            alike=None if judging.digest == judging_other.digest else _scores(repeats, judging_other.digest, cases),
             strays=(rows, at_repeats),
             responses=LogResponses(run, repeats, cases, shares[0][0] if shares else None),
             usual=self._find_usual(run, cases),
         )
+
+    @cached_property
+    def _scorers(self) -> tuple[LogScorer, LogScorer]:
+        """Return each side's judging scorer: the candidate's, where all repeats of the baseline have it."""
+        own, other = (run.suite_version.scorer for run in (self.baseline, self.candidate))
+        known = [repeat.scores.get(other.digest) for repeat in self.baseline.whole]
+        is_shared = all(scores is not None and not np.isnan(scores).all() for scores in known)
+        return other if is_shared else own, other
 
     def _find_usual(self, run: LogRun, cases: Indexes) -> NDArray[np.uint64] | None:
         """Return the texts of independent runs, where some repeats are equal to the bit."""
@@ -407,7 +418,7 @@ class LogComparison:
         return PairNoise(*(_measure(run, self.store.buckets.values()) for run in runs), are_batches_equal=are_equal)
 
     def _name(self, run: LogRun) -> NamedSide:
-        version = run.suite_version
+        version, scorer = run.suite_version, self._scorers[run is not self.baseline].digest
         return NamedSide(
             run=str(run.pk),
             suite=SuiteNamed(slug=version.suite.slug, version=version.number),
@@ -415,8 +426,8 @@ class LogComparison:
             profile=run.profile.slug,
             profile_version=run.profile.version,
             model=run.model_name,
-            scorer_digest=version.scorer.digest,
-            points={repeat.index: repeat.points(version.scorer.digest) for repeat in run.whole},
+            scorer_digest=scorer,
+            points={repeat.index: repeat.points(scorer) for repeat in run.whole},
             left_out={repeat.index: repeat.columns.n_left_out for repeat in run.whole},
             targeted=[
                 int.from_bytes(pack_selection(repeat.chosen))

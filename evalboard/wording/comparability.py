@@ -11,12 +11,13 @@ from evalboard.contract.treatments import BY_ID
 from evalboard.core.profile import OBSERVED
 from evalboard.wording.manifest import ARROW, name_batching, render_batching, render_moved, render_sides
 from evalboard.wording.messages import Messages, write
-from evalboard.wording.numbers import change_and_interval, counted, listed, percent
+from evalboard.wording.numbers import change_and_interval, counted, listed, percent, signed
 from evalboard.wording.probe_states import STATES
 
 Facts = Mapping[str, Any]
 
 SCORE_AGAIN = "Score the baseline again with the candidate's scorer."
+SCORES_AWAITED = "Wait until a worker has scored the baseline with the candidate's scorer."
 JUDGE_AGAIN = "Run both sides again, so that the judge as it is now judges both."
 SAY_WHO_SERVES = (
     "Use an endpoint or a log that reports its serving stack. Or run both sides in turn under a paired policy."
@@ -88,6 +89,24 @@ def _suite_changed(facts: Facts) -> str:
         )
     again = "Run both sides on the same cases." if are_logged else "Run the baseline again with today's suite."
     return f"{changed} {shared} {again}"
+
+
+def _scorer_changed(facts: Facts) -> str:
+    return f"The scorer changed ({_moved(facts)}). {SCORES_AWAITED if facts.get('is_awaited') else SCORE_AGAIN}"
+
+
+def _scorer_shared(facts: Facts) -> str:
+    """the suite's scorer changed, and the candidate's judges both sides: how far it moved the baseline"""
+    text = f"The suite's scorer changed ({_moved(facts)}). The candidate's scorer judges both sides."
+    if not facts["n_cases"]:
+        return f"{text} It moves no score of the baseline."
+    where = counted(facts["n_cases"], "case")
+    if facts["points"] is None:
+        return f"{text} It moves the baseline's score of {where}."
+    return (
+        f"{text} It moves the baseline's score by {signed(facts['points'])} points over {where}. The difference does "
+        "not include them."
+    )
 
 
 def _judge_changed(facts: Facts) -> str:
@@ -337,7 +356,7 @@ BLOCKS = Messages(
             )
         },
         ("suite", "asserts"): {"suite_changed": _suite_changed},
-        ("scorer", "asserts"): {"scorer_changed": lambda facts: f"The scorer changed ({_moved(facts)}). {SCORE_AGAIN}"},
+        ("scorer", "asserts"): {"scorer_changed": _scorer_changed, "scorer_shared": _scorer_shared},
         ("judge", "asserts"): {"judge_changed": _judge_changed},
         ("judge", "allows"): {"judge_rebuilt": _judge_rebuilt},
         ("judge", "unknown"): {"judge_unchecked": _judge_unchecked},

@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evalboard.wording.comparability import JUDGE_AGAIN, SAME_STACK, SAY_WHO_SERVES, SCORE_AGAIN, batch_alike
+from evalboard.wording.comparability import (
+    JUDGE_AGAIN,
+    SAME_STACK,
+    SAY_WHO_SERVES,
+    SCORE_AGAIN,
+    SCORES_AWAITED,
+    batch_alike,
+)
 from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import interval, listed
 from evalboard.wording.release_verdict import cases_needed, in_ten
@@ -145,6 +152,7 @@ STEPS = Messages(
             "shuffle": "Run both sides again in shuffled order (evalboard rerun --shuffle). Each repeat then gets its "
             "own batches.",
             "certify": _certify,
+            "await_scores": SCORES_AWAITED,
             "find_build": "Find what changed between the two runs: code, settings or machine. Then run both sides on "
             "one build.",
             "judge_stack": "Or judge the serving stack: make the release again with --treatment stack.",

@@ -203,6 +203,8 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
         return settling_step(report.id, report.settle) if report.settle else None
     if code == "settle_targeted":
         return settling_step(report.id, report.settle_targeted) if report.settle_targeted else None
+    if code == "await_scores":
+        return Step("See what scoring waits for", f"{reverse('run', args=[gate.baseline.run])}#scores")
     if code in TO_AN_IMPORT:
         return Step(TO_AN_IMPORT[code], reverse("imports"))
     if code == "nothing_caches":

@@ -25,7 +25,7 @@ from runs.work import try_endpoint
 @requires(RUN)
 @posted_from("run", "run_id")
 def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
-    return _act(request, run_id, partial(cancel_run, run_id=run_id), "Cancelling. Stored responses stay.")
+    return _act(request, run_id, partial(cancel_run, run_id=run_id), "Cancelling. Stored responses and scores stay.")
 
 
 @requires(RUN)

@@ -33,6 +33,7 @@ from evalboard.core.compare import (
     ServingFacts,
     Side,
     find_terms,
+    judge_by_other,
     judge_prompts,
     lay,
     lay_columns,
@@ -53,15 +54,17 @@ from runs.models import (
     RepeatRecord,
     RepeatScore,
     RunRecord,
+    Scorer,
     Stray,
     SuiteVersionRecord,
 )
 from runs.pairs import WORDS, copies, measure_pair_noise, pair_facts
 from runs.pairs.pair_facts import EndpointBucket, find_names
 from runs.store import Indexes, bulk, stored_columns, stored_traces
+from runs.work import open_scorings
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {COMPARISON_VERSION}.31"
+METHOD = f"comparison {COMPARISON_VERSION}.32"
 MODEL_TERMS = Terms()
 RELATED = ("suite_version__suite__reference_of", "suite_version__scorer", "profile", "endpoint")
 
@@ -102,7 +105,8 @@ class SideKey:
     measured: the digests of the columns of all repeats that have ended, whose noise every pair of the run is judged by,
     and of its strays, which are no noise.
     scored: bucket id → the newest forced scoring of the run's answers that has ended there. usual: of a side with equal
-    repeats, repeats of its independent runs.
+    repeats, repeats of its independent runs. scorer: that judges it. is_awaited: a worker has yet to score it by the
+    other side's scorer.
     """
 
     run: RunRecord
@@ -114,6 +118,8 @@ class SideKey:
     unscored_ids: frozenset[int]
     scored: dict[int, int]
     usual_ids: tuple[int, ...]
+    scorer: Scorer
+    is_awaited: bool
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -206,10 +212,9 @@ def _whole_suite(run: RunRecord) -> int:
 def _keys(
     pair: tuple[RunRecord, RunRecord], repeats: tuple[int, int] | None, stored: "_StoredRepeats", terms: Terms
 ) -> tuple[SideKey, SideKey, str]:
-    scorers = {run.suite_version.scorer_id for run in pair}
-    ours, theirs = (
-        _side_key(run, None if repeats is None else repeats[place], scorers, stored) for place, run in enumerate(pair)
-    )
+    only = (None, None) if repeats is None else repeats
+    ours = _side_key(pair[0], only[0], pair[1].suite_version.scorer, stored, is_baseline=True)
+    theirs = _side_key(pair[1], only[1], pair[0].suite_version.scorer, stored)
     inputs = {
         "method": METHOD,
         "baseline": ours.digests,
@@ -244,10 +249,8 @@ def load(ours: SideKey, theirs: SideKey, terms: Terms = MODEL_TERMS) -> Comparis
     is_mixed = max(len(ours.bucket_ids), len(theirs.bucket_ids)) > 1
     backends = name_backends((ours.run, theirs.run), (ours.bucket_ids, theirs.bucket_ids)) if is_mixed else {}
     scored = [scored_on_both(key, ours, theirs) for key in (ours, theirs)]
-    scorers = ours.run.suite_version.scorer_id, theirs.run.suite_version.scorer_id
-    others = (None, None) if scorers[0] == scorers[1] else scorers[::-1]
-    baseline = _load_side(ours, case_indexes[0], buckets, served, backends, scored[0], scorer=others[0])
-    candidate = _load_side(theirs, case_indexes[1], buckets, served, backends, scored[1], scorer=others[1])
+    baseline = _load_side(ours, theirs, case_indexes[0], buckets, served, backends, scored[0])
+    candidate = _load_side(theirs, ours, case_indexes[1], buckets, served, backends, scored[1])
 
     def measure_noise() -> PairNoise:
         return measure_pair_noise(ours.run, theirs.run, [*baseline.columns, *candidate.columns])
@@ -342,6 +345,8 @@ class _StoredRepeats:
             scored = scored.filter(repeat__index__in=repeats)
         light = scored.defer("scores", "reasons", "answers").order_by("pk")
         self._scores = {(row.repeat_id, row.scorer_id): row for row in light}
+        waiting = open_scorings().filter(repeat__in=self._columns, scorer__in=scorers)
+        self._awaited = {*waiting.values_list("repeat", "scorer")} if len(scorers) > 1 else set()
         self._names = OneNames()
         self._models = self._read_models([run.pk for run in runs if run.is_reported])
         packed = {run.pk: [self.columns_digest(row) for row in self.measured(run)] for run in runs}
@@ -369,13 +374,25 @@ class _StoredRepeats:
         row = self._scores.get((repeat.pk, scorer))
         return None if row is None else row.digest
 
+    def are_scored(self, repeats: Collection[RepeatRecord], own: int, scorer: int) -> bool:
+        """Tell whether a scorer has scored all repeats. own: their suite's; it may have scored nothing too."""
+        rows = ((self._scores.get((row.pk, own)), self._scores.get((row.pk, scorer))) for row in repeats)
+        return all(other is not None and (other.n_scored or not (one and one.n_scored)) for one, other in rows)
+
+    def are_awaited(self, repeats: Collection[RepeatRecord], scorer: int) -> bool:
+        """Tell whether a worker has yet to score some of the repeats by a scorer."""
+        return any((row.pk, scorer) in self._awaited for row in repeats)
+
     def models(self, bucket_ids: Iterable[int]) -> list[list[str]]:
         """Return what counts as one model, of each bucket; each once."""
         known = {self._models[bucket] for bucket in bucket_ids}
         return sorted([self._names.of(name), revision] for name, revision in known)
 
 
-def _side_key(run: RunRecord, only: int | None, scorers: set[int], stored: _StoredRepeats) -> SideKey:
+def _side_key(
+    run: RunRecord, only: int | None, other: Scorer, stored: _StoredRepeats, *, is_baseline: bool = False
+) -> SideKey:
+    """Find one side. other: the other side's scorer, which judges a baseline that it has scored whole."""
     measured = stored.measured(run)
     packed_as = {row.index: stored.columns_digest(row) for row in measured}
     if only is not None and only not in {row.index for row in stored.repeats[run.pk]}:
@@ -385,13 +402,20 @@ def _side_key(run: RunRecord, only: int | None, scorers: set[int], stored: _Stor
         raise Conflict(acts.nothing_to_compare(run).reason)
     known = sorted({bucket for row in ended for bucket in stored.bucket_ids[row.pk]})
     version = run.suite_version
+    own, is_other = version.scorer, version.scorer_id != other.pk
+    is_shared = is_baseline and is_other and stored.are_scored(ended, own.pk, other.pk)
+    is_awaited = is_baseline and is_other and not is_shared and stored.are_awaited(ended, other.pk)
     digests = {
         "run": run.pk,
         "suite": version.digest,
-        "scorer": version.scorer.digest,
+        "scorer": own.digest,
         "profile": run.profile.digest,
         "columns": {str(row.index): packed_as[row.index] for row in ended},
-        "scores": {f"{row.index} {scorer}": stored.score_digest(row, scorer) for row in ended for scorer in scorers},
+        "scores": {
+            f"{row.index} {scorer}": stored.score_digest(row, scorer) for row in ended for scorer in {own.pk, other.pk}
+        },
+        **({"judged_by": other.digest} if is_shared else {}),
+        **({"is_awaited": True} if is_awaited else {}),
     }
     if run.is_reported:  # what counts as one model there is a person's word, which may change
         digests["models"] = stored.models(known)
@@ -408,7 +432,19 @@ def _side_key(run: RunRecord, only: int | None, scorers: set[int], stored: _Stor
         unscored_ids=frozenset(row.pk for row in ended if row.status in RepeatRecord.WITHOUT_SCORE),
         scored=stored.scored[run.pk],
         usual_ids=tuple(repeat for repeat, _ in usual),
+        scorer=other if is_shared else own,
+        is_awaited=is_awaited,
     )
+
+
+def find_scorer(ours: RunRecord, theirs: RunRecord) -> Scorer:
+    """Return the scorer that judges a baseline. The runs are loaded with RELATED."""
+    if ours.suite_version.scorer_id == theirs.suite_version.scorer_id:
+        return ours.suite_version.scorer
+    stored = _StoredRepeats([ours, theirs], None)
+    if not stored.measured(ours):
+        return ours.suite_version.scorer
+    return _side_key(ours, None, theirs.suite_version.scorer, stored, is_baseline=True).scorer
 
 
 def shared_cases(ours: RunRecord, theirs: RunRecord) -> tuple[Indexes, Indexes]:
@@ -445,14 +481,14 @@ def find_others(runs: tuple[int, int], case_indexes: Iterable[int], terms: Terms
 
 def _load_side(
     key: SideKey,
+    other: SideKey,
     case_indexes: Indexes,
     buckets: Mapping[int, BucketRecord],
     served: Mapping[int, ServingFacts],
     backends: Mapping[int, str],
     scored: tuple[int, int] | None,
-    scorer: int | None = None,
 ) -> StoredSide:
-    """Load one side. scored: scorings on both buckets; scorer: the other side's, if different."""
+    """Load one side. other: the other one. scored: scorings on both buckets."""
     run, n_cases = key.run, key.run.suite_version.n_cases
     places = _places(key, {index: key.digests["columns"][str(index)] for index in key.repeats})
     wanted = slice(None) if _is_whole(case_indexes, n_cases) else case_indexes
@@ -463,13 +499,14 @@ def _load_side(
             by_place[at] = taken
     ended = tuple(at for at, repeat in enumerate(key.repeat_ids) if repeat not in key.unscored_ids)
     version = run.suite_version
+    is_one_scorer = version.scorer_id == other.run.suite_version.scorer_id
     fields = lay_columns(
         by_place,
         run,
         repeats=key.repeats,
         ended=ended,
         suite_version=f"{version.suite.slug} v{version.number}",
-        suite_digest=version.digest if scorer is None else _digest_asked(version),
+        suite_digest=version.digest if is_one_scorer else _digest_asked(version),
         buckets=buckets,
         served=served,
         names=OneNames(),
@@ -477,13 +514,18 @@ def _load_side(
         unknown_prompts=str(run.source_id) if run.is_log and lacks_prompts(version) else "",
         is_logged=run.source_id is not None,
     )
-    shares = fields["shares"]
+    shares, n = fields["shares"], len(case_indexes)
+    scores = _scores(key, key.scorer.pk, wanted, n)
+    if key.scorer != version.scorer:
+        fields = judge_by_other(fields, key.scorer, _scores(key, version.scorer_id, wanted, n), scores)
+    if key.is_awaited:
+        fields["setup"] = replace(fields["setup"], is_awaited=True)
     return StoredSide(
-        **fields | {"setup": replace(fields["setup"], judge=judge_facts(run))},
+        **fields | {"setup": replace(fields["setup"], judge=judge_facts(run, key.scorer))},
         key=key,
         case_indexes=case_indexes,
-        scores=_scores(key, version.scorer_id, wanted, len(case_indexes)),
-        alike=None if scorer is None else _scores(key, scorer, wanted, len(case_indexes)),
+        scores=scores,
+        alike=None if key.scorer == other.scorer else _scores(key, other.scorer.pk, wanted, n),
         strays=_find_strays(key, case_indexes),
         responses=StoredResponses(
             key.repeat_ids,

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Avg, Count, F
+from django.db.models import Avg, Count
 from django.urls import reverse
 
 from evalboard.compared.report import (
@@ -88,12 +88,14 @@ def _pair_page(runs: tuple[int, int], case: str) -> str:
 def _name_parts(row: ComparisonRecord, *, is_timed: bool) -> Named:
     """Read the names behind a stored summary's numbers."""
     runs = {run.pk: run for run in (row.baseline, row.candidate)}
+    sides = row.summary.get("sides", NO_SIDES)
+    named = zip(contract.SIDES, (row.baseline, row.candidate), strict=True)
+    judged_by = {run.pk: sides[side].get("scorer") or run.suite_version.scorer.digest for side, run in named}
     points: dict[int, dict[int, float | None]] = {run_id: {} for run_id in runs}
-    scored = RepeatScore.objects.filter(
-        repeat__run__in=runs, repeat__cases=None, scorer=F("repeat__run__suite_version__scorer")
-    )
-    for run_id, index, value in scored.values_list("repeat__run", "repeat__index", "points"):
-        points[run_id][index] = value
+    scored = RepeatScore.objects.filter(repeat__run__in=runs, repeat__cases=None, scorer__digest__in=judged_by.values())
+    for run_id, digest, index, value in scored.values_list("repeat__run", "scorer__digest", "repeat__index", "points"):
+        if digest == judged_by[run_id]:
+            points[run_id][index] = value
     left_out: dict[int, dict[int, int | None]] = {run_id: {} for run_id in runs}
     targeted: dict[int, list[int]] = {run_id: [] for run_id in runs}
     repeats = RepeatRecord.objects.filter(run__in=runs).order_by("run", "index")
@@ -115,7 +117,7 @@ def _name_parts(row: ComparisonRecord, *, is_timed: bool) -> Named:
             profile=run.profile.slug,
             profile_version=run.profile.version,
             model=run.endpoint.model_name,
-            scorer_digest=run.suite_version.scorer.digest,
+            scorer_digest=judged_by[run.pk],
             points=points[run.pk],
             left_out=left_out[run.pk],
             targeted=targeted[run.pk],
@@ -123,7 +125,6 @@ def _name_parts(row: ComparisonRecord, *, is_timed: bool) -> Named:
             cost=costs[run.pk].whole if run.pk in costs else None,
         )
 
-    sides = row.summary.get("sides", NO_SIDES)
     ids = {bucket for side in sides.values() for bucket, _, _ in side["buckets"]}
     buckets = BucketRecord.objects.filter(pk__in=ids).select_related("model", "fingerprint")
     return Named(

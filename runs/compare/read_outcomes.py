@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from django.db.models import F
 from django.db.models.fields.json import KeyTransform
 from numpy.typing import NDArray
 
@@ -131,7 +130,7 @@ def outcome_page(wanted: OutcomeList, *, page: int = 1, limit: int) -> OutcomePa
         return outcome_page(wanted, page=n_pages, limit=limit)
     if judged.n > MAX_STORED:
         chosen = choose_pairs(wanted.comparison_id, [each.case_index for each in cases], buckets=wanted.buckets)
-    targeted = _read_targeted(wanted.runs)
+    targeted = _read_targeted(wanted)
     others = find_others(wanted.runs, [each.case_index for each in cases], wanted.terms) if targeted[1] else {}
     shown = shown_cases(wanted.comparison_id, wanted.runs, cases, chosen, query=wanted.query, terms=wanted.terms)
     rows = tuple(
@@ -302,13 +301,16 @@ def _search(wanted: OutcomeList) -> frozenset[int]:
     return matches
 
 
-def _read_targeted(runs: tuple[int, int]) -> tuple[Scores, Scores]:
+def _read_targeted(wanted: OutcomeList) -> tuple[Scores, Scores]:
     """Return each side's float64[k, n_cases] of repeats of chosen cases, NaN if not decoded."""
-    rows = RepeatScore.objects.filter(
-        repeat__run__in=runs, repeat__cases__isnull=False, scorer=F("repeat__run__suite_version__scorer")
-    )
-    known = [(run, unpack_scores(bytes(packed))) for run, packed in rows.values_list("repeat__run", "scores")]
-    ours, theirs = ([scores for run, scores in known if run == side] for side in runs)
+    scored = RepeatScore.objects.filter(repeat__run__in=wanted.runs, repeat__cases__isnull=False)
+    rows = list(scored.values_list("repeat__run", "scorer__digest", "scores"))
+    if not rows:
+        return [], []
+    judged_by = (f"summary__sides__{side}__scorer" for side in ("baseline", "candidate"))
+    digests = ComparisonRecord.objects.values_list(*judged_by).get(pk=wanted.comparison_id)
+    keys = [*zip(wanted.runs, digests, strict=True)]
+    ours, theirs = ([unpack_scores(bytes(packed)) for *of, packed in rows if tuple(of) == key] for key in keys)
     return ours, theirs
 
 

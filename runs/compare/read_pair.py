@@ -1,7 +1,7 @@
 """Read two responses to one case for the trace diff: the divergence, its cause, and the evidence."""
 
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from django.db.models import Q
@@ -13,6 +13,7 @@ from evalboard.contract import pair as contract
 from evalboard.contract.compare import ChangedMessage, Moved
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.treatments import Terms
+from evalboard.core import scoring
 from evalboard.core.compare import (
     UNKNOWN_SERVING,
     Cause,
@@ -165,7 +166,7 @@ def _find_cause(one: Half, other: Half, parting: Divergence | None, terms: Terms
     served = pair_facts.served_beside(one.run, other.run, buckets)
     sides = [
         make_response(
-            pair_facts.request_settings(half.run),
+            replace(pair_facts.request_settings(half.run), is_thinking_scored=scoring.reads_thinking(half.scorer.spec)),
             UNKNOWN_SERVING if half.bucket_id is None else served[half.bucket_id],
             _response_facts(half),
             score=half.scored.score,

@@ -9,8 +9,8 @@ from evalboard.contract.treatments import Terms
 from evalboard.core.compare import TracedText
 from evalboard.core.errors import NotFound
 from evalboard.core.trace import TokenTrace, Vocabulary, read_traces
-from runs.compare.inputs import MODEL_TERMS, find_others
-from runs.models import Case, RepeatRecord, ResponseRecord, RunRecord, TraceBlock
+from runs.compare.inputs import MODEL_TERMS, find_others, find_scorer
+from runs.models import Case, RepeatRecord, ResponseRecord, RunRecord, Scorer, TraceBlock
 from runs.run import NOT_READ, SERVED_BY, words_of
 from runs.store import ScoredCase, read_scored
 
@@ -21,7 +21,7 @@ RUN_PARTS = ("suite_version__suite", "suite_version__scorer", "profile", "endpoi
 class Half(NamedTuple):
     """One side. trace: None without one; words: None if the vocabulary is not stored.
 
-    scored: under the run's own scorer; NOT_SCORED where it has not scored the response.
+    scorer: that judges the side; scored: under it, NOT_SCORED where it has not scored the response.
     """
 
     run: RunRecord
@@ -30,6 +30,7 @@ class Half(NamedTuple):
     trace: TokenTrace | None
     words: Vocabulary | None
     scored: ScoredCase
+    scorer: Scorer
     n_repeats: int
 
     @property
@@ -38,7 +39,7 @@ class Half(NamedTuple):
 
     @property
     def scorer_digest(self) -> str:
-        return self.run.suite_version.scorer.digest
+        return self.scorer.digest
 
     @property
     def vocabulary_id(self) -> int | None:
@@ -84,9 +85,11 @@ def load_halves(
         if (run.pk, repeat) not in responses:
             raise NotFound(f"Run {run.pk} has no response to case {case_id} in repeat {repeat} yet.")
     traces = {} if terms.is_prompt else response_traces(list(responses.values()))
+    scorers = find_scorer(sides[0][0], sides[1][0]), sides[1][0].suite_version.scorer
     scores, n_repeats = _scores(sides, responses), _n_repeats(runs)
     halves = []
-    for run, case, repeat in sides:
+    for (run, case, repeat), scorer in zip(sides, scorers, strict=True):
+        known = {each.scorer_id: each for each in scores.get((responses[run.pk, repeat].repeat_id, case.index), ())}
         response = responses[run.pk, repeat]
         halves.append(
             Half(
@@ -95,7 +98,8 @@ def load_halves(
                 response=response,
                 trace=traces.get(response.pk),
                 words=words_of(response),
-                scored=scores.get((run.pk, repeat), NOT_SCORED),
+                scored=known.get(scorer.pk, NOT_SCORED),
+                scorer=scorer,
                 n_repeats=n_repeats[run.pk],
             )
         )
@@ -152,12 +156,7 @@ def _n_repeats(runs: tuple[int, int]) -> dict[int, int]:
 
 def _scores(
     sides: list[tuple[RunRecord, Case, int]], responses: Mapping[tuple[int, int], ResponseRecord]
-) -> dict[tuple[int, int], ScoredCase]:
-    """Return (run, repeat) → score by the run's own scorer."""
-    wanted = {(run.pk, repeat): (responses[run.pk, repeat].repeat_id, case.index) for run, case, repeat in sides}
-    n_cases = max(run.suite_version.n_cases for run, _, _ in sides)
-    scored = read_scored(set(wanted.values()), n_cases=n_cases)
-    own = {run.pk: run.suite_version.scorer_id for run, _, _ in sides}
-    return {
-        side: row for side, place in wanted.items() for row in scored.get(place, ()) if row.scorer_id == own[side[0]]
-    }
+) -> Mapping[tuple[int, int], list[ScoredCase]]:
+    """Return (repeat id, case index) → its score by each scorer."""
+    wanted = {(responses[run.pk, repeat].repeat_id, case.index) for run, case, repeat in sides}
+    return read_scored(wanted, n_cases=max(run.suite_version.n_cases for run, _, _ in sides))

@@ -12,7 +12,7 @@ from evalboard.core.stats import anchor_shift, split_judge_variance
 from evalboard.core.trace import unpack_scores
 from evalboard.wording.judge import describe_judging
 from runs.catalogue import OneNames
-from runs.models import BucketRecord, JudgingRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Shard
+from runs.models import BucketRecord, JudgingRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Scorer, Shard
 from runs.pairs.pair_facts import find_other_model, names_on
 from runs.store import require_row
 
@@ -64,15 +64,11 @@ def read_judging(record: JudgingRecord) -> Judging:
     return made.model_copy(update={"text": describe_judging(made)})
 
 
-def judge_facts(run: RunRecord) -> JudgeFacts | None:
-    """Return who judged a run by its suite's own scorer, and how it scored the anchors.
-
-    None where no judge did. run: with its suite version's scorer.
-    """
-    version = run.suite_version
-    if not scoring.is_judged(version.scorer.spec):
+def judge_facts(run: RunRecord, scorer: Scorer) -> JudgeFacts | None:
+    """Return who judged a run by a scorer, and how it scored the anchors; None where that is no judge."""
+    if not scoring.is_judged(scorer.spec):
         return None
-    own = JudgingRecord.objects.filter(run=run, scorer=version.scorer_id).exclude(judge_run=None)
+    own = JudgingRecord.objects.filter(run=run, scorer=scorer).exclude(judge_run=None)
     record = own.select_related("judge_run__endpoint", "anchors").first()
     if record is None or record.judge_run is None:
         return None

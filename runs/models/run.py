@@ -42,7 +42,9 @@ class RunRecord(models.Model):
         default=False, db_default=False, help_text="each repeat has an engine process of its own, not each half of them"
     )
     is_judged = models.BooleanField(
-        default=False, db_default=False, help_text="its suite's scorer is a judge, which scores all of its answers at once"
+        default=False,
+        db_default=False,
+        help_text="its suite's scorer is a judge, which scores all of its answers at once",
     )
     is_judge = models.BooleanField(
         default=False, db_default=False, help_text="a judge scores the answers of another run in it; no list has it"

@@ -16,7 +16,7 @@ from evalboard.core.compare import is_steady_batch
 from evalboard.core.release import TargetedScores
 from evalboard.core.stats import EarlierNoise, choose_noisiest, measure_earlier
 from evalboard.core.trace import unpack_chances, unpack_scores, unpack_selection
-from runs.models import CaseColumns, GateRecord, RepeatRecord, RepeatScore, RunRecord
+from runs.models import CaseColumns, GateRecord, RepeatRecord, RepeatScore, RunRecord, Scorer
 
 EARLIER_READ = 20  # repeats of earlier runs, the newest
 
@@ -80,9 +80,10 @@ def choose_cases(baseline: RunRecord, candidate: RunRecord) -> NDArray[np.bool_]
     return None if chances is None else choose_noisiest(chances)
 
 
-def find_earlier(run: RunRecord) -> dict[int, str]:
+def find_earlier(run: RunRecord, scorer: Scorer) -> dict[int, str]:
     """Return earlier runs' repeats that show the noise of a run's bucket: score id → digest.
 
+    scorer: that judges the run; only its scores of them are read.
     These runs were asked as this one was, by one profile, and had ended when it started. Where the batch moves bits, a
     repeat that is the same to the bit as an earlier one of its run may be a copy, and is left out.
     """
@@ -93,7 +94,7 @@ def find_earlier(run: RunRecord) -> dict[int, str]:
         **asked_alike, source=None, is_one_draw=False, status=RunRecord.Status.FINISHED, finished_at__lt=run.started_at
     )
     scores = RepeatScore.objects.filter(repeat__run__in=earlier, repeat__cases=None, points__isnull=False)
-    scores = scores.filter(scorer=run.suite_version.scorer_id).exclude(repeat__columns__n_left_out__gt=0)
+    scores = scores.filter(scorer=scorer).exclude(repeat__columns__n_left_out__gt=0)
     newest_first = scores.order_by("-repeat__run", "repeat__index")[:EARLIER_READ]
     rows = list(newest_first.values_list("pk", "digest", "repeat__run", "repeat__columns__digest"))
     if not is_steady_batch(run.bucket.batch_class, are_batches_equal=True):

@@ -152,7 +152,9 @@ def find(release: ReleaseRecord, gates: Sequence[GateRecord]) -> ReleaseInputs:
                 comparison_digest,
                 targeted.get(gate.pk),
                 canaries.get(gate.pk, ()),
-                (find_earlier(sides[0].run), find_earlier(sides[1].run)) if is_early else ({}, {}),
+                (find_earlier(ours.run, ours.scorer), find_earlier(theirs.run, theirs.scorer))
+                if is_early
+                else ({}, {}),
             )
         )
     return ReleaseInputs(release, tuple(inputs))

@@ -34,8 +34,8 @@ from runs.models import (
     SuiteVersionRecord,
 )
 from runs.pairs import draws_of, planned_draws
-from runs.store import history, require_row, take_as_long_as_it_takes
-from runs.work import dispatch, open_scorings, own_open_judgings, queue, refuse_if_nobody_can, rollup
+from runs.store import changes, history, require_row, take_as_long_as_it_takes
+from runs.work import dispatch, own_open_judgings, queue, refuse_if_nobody_can, rollup
 
 MAX_LABELS = 20
 # A shard is minutes of work at most, and several workers can share a repeat. A crash costs what was in flight.
@@ -208,11 +208,17 @@ def put_to_work(run: RunRecord, text: str, *, code: str = "repeats_added") -> No
 def cancel_run(*, run_id: int) -> RunRecord:
     """Stop a run: queued shards at once, running ones at their worker's next heartbeat.
 
-    A run that has ended stays as it ended: Conflict. Cancelling twice is harmless.
+    A run that has ended stays as it ended: Conflict, unless a worker has yet to score it again. That is cancelled then,
+    and scores that are there stay. Cancelling twice is harmless.
     """
     with transaction.atomic():
         run = locked(run_id)
-        if not acts.require("cancel", run) and run.is_terminal:
+        is_open = acts.require("cancel", run)
+        if run.is_terminal:
+            if is_open:
+                acts.open_scorings_of(run).delete()
+                history.note(run_id, "scoring_cancelled", "Scoring again was cancelled.")
+                changes.run_changed(run_id=run_id)
             return run
         if not run.is_cancel_wanted:
             run.is_cancel_wanted = True
@@ -233,7 +239,7 @@ def cancel_run(*, run_id: int) -> RunRecord:
 
 
 def _give_up_scorings(run: RunRecord) -> None:
-    scorings = open_scorings().filter(repeat__run=run)
+    scorings = acts.open_scorings_of(run)
     if run.source_id is None:
         scorings.delete()  # its repeats end without scores
         return

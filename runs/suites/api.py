@@ -26,7 +26,7 @@ from evalboard.contract.suite import (
 )
 from evalboard.contract.suite_document import SuiteIn
 from evalboard.core.errors import InvalidInput
-from evalboard.core.suite import SuiteText, parse_columns, parse_scorer, read_suite_text
+from evalboard.core.suite import SuiteText, parse_columns, parse_scorer, read_suite_text, refuse_unused_scorer
 from runs.access import ADMIN, READ, RUN
 from runs.api import pages, query, wire
 from runs.api.describe import JSON, TEXT, StatusAnswer, describe, text, whole
@@ -104,15 +104,18 @@ def _read_text(request: Request) -> SuiteText:
     sent = query.read(request, LINES, is_paged=False)
     if "slug" not in sent:
         raise InvalidInput("The suite is not valid.", fields={"slug": "Name it in the address: ?slug=…"})
-    return read_suite_text(
+    scorer = parse_scorer(sent["scorer"]) if "scorer" in sent else None
+    read = read_suite_text(
         str(request.data),
         slug=sent["slug"],
         title=sent.get("title", ""),
         form="csv" if media_type_matches(CsvParser.media_type, request.content_type) else "jsonl",
-        scorer=parse_scorer(sent["scorer"]) if "scorer" in sent else None,
+        scorer=scorer,
         columns=parse_columns(sent.get("columns", "")),
         mapping=shipped_mapping(sent["mapping"]) if "mapping" in sent else None,
     )
+    refuse_unused_scorer(read, scorer)
+    return read
 
 
 SUITE = Resource("suite", SuiteVersion, suite_reads.version_answer)

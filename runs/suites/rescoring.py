@@ -104,6 +104,7 @@ def set_endings(*, endpoint: str, endings: Mapping[str, Any]) -> EndpointRecord:
             for repeat in run.repeats.filter(pk__in=settle_endings(run, is_final=True)).exclude(finished_at=None):
                 if is_scored:
                     rollup.score_repeat(repeat, run.suite_version.scorer)
+                rollup.score_by_adopted(repeat)
             changes.run_changed(run_id=run.pk)
     return known
 

@@ -101,6 +101,7 @@ def finish_repeat(*, repeat_id: int) -> bool:
             return False
         if is_scored_here:
             score_repeat(repeat, own)
+        score_by_adopted(repeat)
         repeat.status = _ended_status(shards, n_missing) if is_scored else RepeatRecord.Status.CANCELLED
         repeat.finished_at = Now()
         repeat.save(update_fields=["status", "finished_at"])
@@ -146,6 +147,17 @@ def score_repeat(repeat: RepeatRecord, scorer: Scorer, judged: Judged | None = N
             given = scoring.score(spec, **replies[index]._asdict(), target=target, tools=tools)
             scores[index], reasons[index], answers[index] = given.value, given.reason, given.answer
     store_scores(repeat, scorer, scores, reasons, answers if scoring.reads_answers(scorer.spec) else None)
+
+
+def score_by_adopted(repeat: RepeatRecord) -> None:
+    """Score a repeat by the scorers of its suite's other versions that have scored its run.
+
+    Comparisons with runs of those versions read their scores.
+    """
+    version = repeat.run.suite_version
+    adopted = Scorer.objects.filter(suite_versions__suite=version.suite_id, repeat_scores__repeat__run=repeat.run_id)
+    for scorer in adopted.exclude(pk=version.scorer_id).distinct():
+        score_repeat(repeat, scorer)
 
 
 def store_scores(
@@ -431,6 +443,7 @@ def _finish_run(run_id: int) -> None:
     changed = settle_endings(run, is_final=True)
     for repeat in () if waits_for_judge(run) else run.repeats.filter(pk__in=changed):
         score_repeat(repeat, run.suite_version.scorer)  # others of its repeats say more of a word
+        score_by_adopted(repeat)
     if run.is_reported and not run.is_log:  # a log's import has done so
         if settle_fingerprints(run):
             for repeat in run.repeats.filter(columns__isnull=False):

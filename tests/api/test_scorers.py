@@ -57,6 +57,10 @@ def test_a_scoring_that_no_worker_can_do_says_what_to_do(api: Api) -> None:
         "All responses are there. No worker that runs has the scorer folded (abababab). Install it on one; "
         "it looks again every 15 seconds."
     )
+    cancelled = api.post(f"/runs/{run.pk}/cancel/", {})
+    assert (cancelled.status_code, cancelled.json()["status"]) == (200, "finished")
+    assert api.get(address).status_code == 404
+    assert api.post(f"/runs/{run.pk}/cancel/", {}).status_code == 409
 
 
 def test_a_run_that_lacks_only_its_scores_says_which_scorer_it_waits_for(api: Api) -> None:

@@ -98,6 +98,8 @@ def test_a_sheet_is_stored_by_its_columns(evalboard: Call, written: Write) -> No
     assert (done.returncode, done.stderr) == (0, "")
     case = SuiteVersionRecord.objects.get().cases.get()
     assert (case.case_id, case.content["target"], case.tags) == ("row-1", "Oslo", ["geo"])
+    own = evalboard("suite", "push", written("own.json", json.dumps(SUITE)), "--scorer", "contains")
+    assert (own.returncode, "scorer: The file names a scorer of its own, so this one" in own.stderr) == (64, True)
     refused = evalboard("suite", "push", sheet)
     assert (refused.returncode, "columns.prompt: is not known" in refused.stderr) == (64, True)
 

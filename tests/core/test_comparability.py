@@ -12,6 +12,7 @@ from evalboard.core.compare.comparability import (
     BLOCK_ORDER,
     BLOCK_WARNINGS,
     Block,
+    ScorerShift,
     SideSetup,
 )
 from evalboard.wording.comparability import BLOCKS, explain_block
@@ -103,6 +104,13 @@ def test_a_judge_that_moved_has_the_points_of_its_anchors() -> None:
     assert block.facts["p"] <= 0.01
     assert json.loads(json.dumps(block.facts)) == block.facts
     assert "changed by +6.0 points" in words_of(block)
+
+
+def test_a_judge_of_both_sides_is_checked_where_it_judges_the_baseline_in_place_of_its_scorer() -> None:
+    shift = ScorerShift("0" * 64, 2.5, 4)
+    blocks = found(judged(**MOVED), baseline=replace(judged(), scorer_shift=shift))
+    assert codes(blocks) == ["judge_changed", "scorer_shared"]
+    assert codes(found(judged(), baseline=replace(judged(), scorer_shift=shift))) == ["scorer_shared"]
 
 
 def test_a_side_with_a_judge_and_one_without_have_another_scorer_alone() -> None:

@@ -2,8 +2,10 @@
 
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from evalboard.core.compare.cause import CAUSE_CODES, CAUSES
+from evalboard.core.compare.known_pair import RequestSettings
 from evalboard.core.compare.ledger import (
     NO_LEDGER,
     PARTS,
@@ -22,8 +25,10 @@ from evalboard.core.compare.ledger import (
     round_to_tenths,
 )
 from evalboard.core.compare.pairing import pair_runs
+from evalboard.core.compare.side_columns import judge_by_other
 from evalboard.core.stats import difference_points
 from evalboard.wording.numbers import signed
+from tests.core.questions import ASKED
 
 NAN = math.nan
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "divergence.md").read_text()
@@ -193,6 +198,34 @@ def test_the_baseline_by_the_candidates_scorer_says_the_same() -> None:
     """A team tries its new parser on the baseline's answers; the old one is on no worker any more."""
     found = ledger([[0.0], [1.0]], [[1.0], [0.0]], ["near_tie", "near_tie"], baseline_alike=[[0.75], [NAN]])
     assert {row.cause: row.points for row in found.rows} == {"near_tie": -37.5, "scorer": 37.5}
+
+
+SCORES = st.sampled_from([0.0, 0.25, 1.0])
+
+
+@given(arrays.arrays(np.float64, (3, 6, 2), elements=SCORES), st.lists(st.integers(0, 3), min_size=6, max_size=6))
+def test_the_scorers_points_are_in_the_ledger_or_in_the_warning_and_nowhere_twice(
+    scores: np.ndarray, places: list[int]
+) -> None:
+    """Until the baseline is judged by the candidate's scorer the ledger has them, then the shift of its setup."""
+    own, other, theirs = scores
+    causes = [("near_tie", "larger_shift", "whitespace", "length")[place] for place in places]
+    parted = ledger(own.tolist(), theirs.tolist(), causes, baseline_alike=other.tolist())
+    fields = {"setup": ASKED, "settings": RequestSettings(512, (), 0.0, False, {}, False)}
+    scorer = SimpleNamespace(digest="0" * 64, spec={"default": {"kind": "exact"}, "cases": {}})
+    setup = judge_by_other(fields, scorer, own, other)["setup"]
+    shift = setup.scorer_shift
+    assert (setup.scorer_digest, shift.own_digest) == (scorer.digest, ASKED.scorer_digest)
+    assert shift.n_cases == np.count_nonzero((own != other).any(axis=1))
+    shared = ledger(other.tolist(), theirs.tolist(), causes)
+    points = {row.cause: row.points for row in parted.rows}
+    assert points.pop("scorer", 0.0) == pytest.approx(shift.points)
+    assert {row.cause: row.points for row in shared.rows if abs(row.points) > 1e-9} == pytest.approx(
+        {cause: moved for cause, moved in points.items() if abs(moved) > 1e-9}
+    )
+    assert shared.score.difference == pytest.approx(parted.score.difference - shift.points)
+    two = judge_by_other({**fields, "setup": replace(ASKED, served=ASKED.served * 2)}, scorer, own, other)
+    assert two["setup"].scorer_shift.points is None, "no number is made of two buckets"
 
 
 def test_a_case_missing_on_one_side_is_in_no_mean() -> None:

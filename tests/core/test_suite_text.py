@@ -5,7 +5,7 @@ import json
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from evalboard.core.suite import decode_suite, parse_columns, parse_scorer, read_suite_text
+from evalboard.core.suite import decode_suite, parse_columns, parse_scorer, read_suite_text, refuse_unused_scorer
 from evalboard.core.suite.text import detect_format
 
 CONTAINS = {"kind": "contains"}
@@ -109,6 +109,14 @@ def test_a_scorer_is_for_cases_without_one():
     named_by_none = '{"suite": {"scorer": {"kind": "exact"}}}\n{"id": "a", "prompt": "x", "target": "y"}'
     suite = read(named_by_none, scorer={"kind": "contains"}).parse()
     assert suite.scorer["kind"] == "exact", "the text's own is not replaced by the one that is given"
+    with pytest.raises(InvalidInput) as unused:
+        refuse_unused_scorer(read(named_by_none), CONTAINS)
+    assert unused.value.fields["scorer"].startswith("The file names a scorer of its own, so this one would not be used")
+    with pytest.raises(InvalidInput) as unused:
+        refuse_unused_scorer(read(own), CONTAINS)
+    assert unused.value.fields["scorer"].startswith("Every case of the file names a scorer of its own")
+    for text, scorer in ((SHEET, CONTAINS), (named_by_none, {"kind": "exact"}), (named_by_none, None)):
+        refuse_unused_scorer(read(text, scorer=scorer), scorer)
     assert parse_scorer("exact") == {"kind": "exact"}
     assert parse_scorer('{"kind": "number", "which": "last"}')["which"] == "last"
 

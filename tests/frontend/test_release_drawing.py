@@ -131,6 +131,7 @@ BOTH = ("baseline", "candidate")
     [
         ("rebaseline", "rebaseline", ("baseline",), "Run the baseline again", "gate=0&side=baseline"),
         ("rebaseline", "scorer_changed", (), "Score the baseline again", ""),
+        ("await_scores", "", ("baseline",), "See what scoring waits for", ""),
         ("rebaseline", "judge_changed", BOTH, "Run both sides in turn", "gate=0&side=baseline&side=candidate"),
         (
             "rebaseline",

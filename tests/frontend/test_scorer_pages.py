@@ -10,7 +10,7 @@ from django.test import Client
 
 from evalboard.core.scoring import ScorerReply
 from runs.models import RunRecord, ScoringRecord, SuiteVersionRecord
-from runs.suites import push_suite
+from runs.suites import push_suite, rescore_run
 from runs.work import claim_scoring, finish_scoring, read_to_score
 from tests import build, own_scorers
 from tests.runs import logs
@@ -89,6 +89,17 @@ def test_the_page_follows_a_teams_scorer_until_its_scores_are_there(
     after = html_of(engineer.get(part))
     assert "hx-get" not in after
     assert "66.67 points with command folded" in re.sub("<[^>]*>", "", after), after
+
+
+def test_scoring_that_no_worker_can_do_is_cancelled_on_the_runs_page(engineer: Client) -> None:
+    run = build.finished_run(("blue", "Blue", "red"), version=push())
+    assert "Cancel scoring again" not in words_of(engineer.get(f"/runs/{run.pk}/"))
+    rescore_run(run_id=run.pk, scorer=OWN)
+    assert "Cancel scoring again" in words_of(engineer.get(f"/runs/{run.pk}/"))
+    after = words_of(engineer.post(f"/runs/{run.pk}/cancel/", follow=True))
+    assert "Stored responses and scores stay." in after
+    assert "Cancel scoring again" not in after
+    assert not ScoringRecord.objects.exists()
 
 
 def test_a_suite_whose_scorer_no_worker_has_says_so(engineer: Client) -> None:

@@ -38,6 +38,7 @@ from runs.compare import DivergenceFilter, compare, divergence_rows, pair_excerp
 from runs.imports import imports
 from runs.models import BackendNameRecord, ImportRecord, RunRecord
 from runs.pairs.pair_facts import forget_names
+from runs.suites import adopt_scorer, rescore_run
 from runs.tour import load_tour
 from tests import build
 from tests.nightly import nightly
@@ -364,6 +365,23 @@ def test_archives_of_engines_come_to_the_same() -> None:
     server, memory = archived_ways(build.finished_run(*rows), build.finished_run(*rows, by=other))
     assert memory == server
     assert len(server) > 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_rescored", [True, False])
+def test_archives_under_two_scorers_come_to_the_same(is_rescored: bool) -> None:
+    """The candidate's scorer judges both sides where the baseline's archive has its scores."""
+    folded = {"kind": "exact", "normalise": {"case": "fold"}}
+    ours = build.finished_run(("blue", "BLUE", "red"))
+    version, _ = adopt_scorer(slug="colours", scorer=folded)
+    theirs = build.finished_run(("blue", "BLUE", "blue"), version=version, by=build.process())
+    if is_rescored:
+        rescore_run(run_id=ours.pk, scorer=folded)
+    server, alone = archived_ways(ours, theirs)
+    assert alone == server
+    codes = [block["code"] for block in server[0]["blocks"]]
+    assert codes == (["scorer_shared"] if is_rescored else ["scorer_changed"])
+    assert server[0]["score"]["baseline"] == pytest.approx(200 / 3 if is_rescored else 100 / 3)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -331,7 +331,7 @@ def test_one_case_is_tried_by_a_teams_scorer_before_the_suite_is_stored(
     assert (tried.score, tried.reason) == (0.0, "read ' oslo'")
 
 
-def test_a_comparison_blames_a_new_parser_for_exactly_its_points(
+def test_a_new_parser_judges_both_sides_and_is_blamed_for_exactly_its_points(
     server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
 ) -> None:
     """The baseline's answers are scored by the new parser too, as a team does before it adopts one."""
@@ -351,9 +351,12 @@ def test_a_comparison_blames_a_new_parser_for_exactly_its_points(
     after = started()
     again.work()
     assert (points(before), points(after)) == ([100.0, 100.0], [100.0, 100.0])
-    ledger = {row["cause"]: row["points"] for row in compare(baseline=before.pk, candidate=after.pk).summary["ledger"]}
-    assert ledger.pop("scorer") == pytest.approx(-100)
-    assert list(ledger.values()) == [pytest.approx(100)]  # what the texts moved, under the new parser
+    summary = compare(baseline=before.pk, candidate=after.pk).summary
+    assert (summary["score"]["baseline"], summary["score"]["difference"]) == (0.0, pytest.approx(100))
+    [shared] = [block["text"] for block in summary["blocks"] if block["code"] == "scorer_shared"]
+    assert "It moves the baseline's score by −100.0 points over 3 cases." in shared
+    [row] = summary["ledger"]  # what the texts moved, under the new parser
+    assert (row["cause"] != "scorer", row["points"]) == (True, pytest.approx(100))
 
 
 def test_a_service_scores_with_a_key_that_no_scorer_sees_and_another_version_is_another_scorer(

@@ -9,6 +9,7 @@
 Nothing but this package's own core is needed: no database, no server.
 """
 
+import errno
 import functools
 import hashlib
 import io
@@ -272,6 +273,10 @@ def reading(wrong: str) -> Iterator[None]:
         raise ArchiveDamaged(f"The export is damaged: {wrong}. {error.detail}") from error
     except ArchiveDamaged:
         raise
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # else a changed offset lies before the file's start
+            raise
+        raise _damaged(f"{wrong} ({error.strerror})") from error
     except UNREADABLE as error:
         raise _damaged(f"{wrong} ({str(error)[:200]})") from error
 

@@ -98,7 +98,15 @@ from evalboard.core.compare.run_facts import (
     stack_of,
 )
 from evalboard.core.compare.scores import judge_outcomes, list_scores
-from evalboard.core.compare.side_columns import NO_BUCKET, Columns, lay, lay_columns, measure_buckets, missing
+from evalboard.core.compare.side_columns import (
+    NO_BUCKET,
+    Columns,
+    judge_by_other,
+    lay,
+    lay_columns,
+    measure_buckets,
+    missing,
+)
 from evalboard.core.compare.sides import (
     NO_STRAYS,
     AnswerKey,
@@ -213,6 +221,7 @@ __all__ = [
     "is_all_that_is_known",
     "is_greedy_wanted",
     "is_steady_batch",
+    "judge_by_other",
     "judge_outcomes",
     "judge_prompts",
     "lay",

@@ -39,6 +39,7 @@ BLOCK_WARNINGS = frozenset(
         "other_model",
         "judge_rebuilt",
         "judge_unchecked",
+        "scorer_shared",
     }
 )
 # What keeps a release from being judged, and beside a comparison only warns.
@@ -128,6 +129,19 @@ class JudgeFacts:
     anchor_scores: tuple[tuple[float | None, ...], ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ScorerShift:
+    """What judging a side by the other side's scorer changed.
+
+    own_digest: of its suite's scorer. points: by how much its score moved, None where several buckets served it.
+    n_cases: how many cases moved.
+    """
+
+    own_digest: str
+    points: float | None
+    n_cases: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideSetup:
     """A side's settings and scorer, and its buckets, the largest share first.
@@ -136,6 +150,8 @@ class SideSetup:
     its value; unknown beside unknown is no difference. unknown_prompts: the log, where it does not hold the prompts; ""
     where they are known. suite_digest: of the suite version; if the scorers differ, of what it asks. is_logged: read
     from a log, so that nothing of it can be decoded here. n_cases: of the suite. judge: None where none scored it.
+    scorer_digest: of the scorer that judges it. scorer_shift: where that is not its suite's. is_awaited: a worker has
+    yet to score it by the other side's scorer.
     """
 
     suite_version: str
@@ -149,6 +165,8 @@ class SideSetup:
     is_logged: bool = False
     n_cases: int = 0
     judge: JudgeFacts | None = None
+    scorer_shift: ScorerShift | None = None
+    is_awaited: bool = False
 
 
 def find_moved_setup(baseline: SideSetup, candidate: SideSetup) -> tuple[MovedField, ...]:
@@ -231,8 +249,12 @@ def _find_question_blocks(
         counts = {} if n_shared is None else {"n_shared": n_shared, "n_cases": [baseline.n_cases, candidate.n_cases]}
         are_logged = {"are_logged": True} if baseline.is_logged and candidate.is_logged else {}
         blocks.append(_moved_block("suite_changed", (versions,), **counts, **are_logged))
+    if shift := baseline.scorer_shift:
+        own = MovedField("scorer", shift.own_digest, candidate.scorer_digest)
+        blocks.append(_moved_block("scorer_shared", (own,), points=shift.points, n_cases=shift.n_cases))
     if scorer := _select_fields(moved, "scorer"):
-        blocks.append(_moved_block("scorer_changed", scorer))
+        awaited = {"is_awaited": True} if baseline.is_awaited else {}
+        blocks.append(_moved_block("scorer_changed", scorer, **awaited))
     elif baseline.judge is not None and candidate.judge is not None:
         blocks += _find_judge_blocks(baseline.judge, candidate.judge)
     sampled = _select_fields(moved, "sampling", "max_tokens", "stop")

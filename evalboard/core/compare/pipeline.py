@@ -303,7 +303,7 @@ def describe_noise(noise: LogitNoise) -> Json:
 
 
 def _describe(side: Side, *, is_traced: bool) -> Json:
-    """Return a side's repeats, its buckets with their shares, and its vocabulary.
+    """Return a side's repeats, buckets, vocabulary and judging scorer.
 
     is_traced: tokens are compared.
     """
@@ -311,6 +311,7 @@ def _describe(side: Side, *, is_traced: bool) -> Json:
         "repeats": list(side.repeats),
         "buckets": [list(served) for served in side.shares],
         "vocabulary": side.responses.find_vocabulary() if is_traced else None,
+        "scorer": side.setup.scorer_digest,
     }
 
 

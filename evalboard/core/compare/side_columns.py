@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.compare.comparability import ServedShare, SideSetup
+from evalboard.core.compare.comparability import ScorerShift, ServedShare, SideSetup
 from evalboard.core.compare.known_pair import ServingFacts
 from evalboard.core.compare.pair_noise import EndedRepeats, FindPlaces, Measured
 from evalboard.core.compare.run_facts import (
@@ -21,9 +22,10 @@ from evalboard.core.compare.run_facts import (
     logits_of,
     request_settings,
 )
-from evalboard.core.compare.sides import BucketFacts, Digests, Indexes, Traces
+from evalboard.core.compare.sides import BucketFacts, Digests, Indexes, Scores, Traces
 from evalboard.core.profile import select_stack
-from evalboard.core.stats import Marks, is_left_out
+from evalboard.core.scoring import reads_thinking
+from evalboard.core.stats import Marks, difference_points, is_left_out
 
 NO_BUCKET = -1
 
@@ -115,6 +117,26 @@ def lay_columns(
         "settings": request_settings(run),
         "is_reported": run.is_reported,
         "known": {pk: BucketFacts(buckets[pk].batch_class, logits_of(buckets[pk]), served[pk]) for pk, _, _ in shares},
+    }
+
+
+def judge_by_other(fields: Mapping[str, Any], scorer: Any, own: Scores, scores: Scores) -> dict[str, Any]:
+    """Return fields of `lay_columns` for a side that another scorer than its suite's judges.
+
+    own, scores: float64[n, a] by its suite's scorer and by the other, NaN where missing.
+    """
+    setup, moves = fields["setup"], scores - own
+    is_both = ~np.isnan(moves)
+    rows = is_both.any(axis=1)
+    points = None
+    if rows.any() and len(setup.served) == 1:
+        points = difference_points(*(np.where(is_both, by, np.nan)[rows] for by in (own, scores)))
+    n_cases = int(np.count_nonzero((is_both & (moves != 0)).any(axis=1)))
+    shift = ScorerShift(setup.scorer_digest, points, n_cases)
+    return {
+        **fields,
+        "setup": replace(setup, scorer_digest=scorer.digest, scorer_shift=shift),
+        "settings": replace(fields["settings"], is_thinking_scored=reads_thinking(scorer.spec)),
     }
 
 

@@ -55,6 +55,8 @@ def list_block_steps(block: VerdictLine) -> tuple[VerdictLine, ...]:
     """Return what undoes a block. An unknown build must be found, or judged with the model."""
     if block.code == "computation_apart":
         return (VerdictLine("find_build"), VerdictLine(f"judge_{block.facts['judge']}"))
+    if block.facts.get("is_awaited"):
+        return (VerdictLine("await_scores", {"sides": ["baseline"]}),)
     facts = {name: block.facts[name] for name in FACTS_OF_BLOCKS if name in block.facts}
     facts |= {"block": block.code, "sides": _find_sides(block)}
     return (VerdictLine(TO_THE_BLOCKS.get(block.code, REBASELINE), facts),)

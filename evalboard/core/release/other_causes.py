@@ -34,6 +34,7 @@ WARNINGS = {
     ),
     PROMPTS: (
         "template_changed", "prompt_judged", "prompt_unchanged", "paired_by_id", "judge_rebuilt", "judge_unchecked",
+        "scorer_shared",
     ),
     NOISE: (
         "noisy_bucket", "noise_unmeasured", "few_cases", "coarse", "one_process", "concentrated", "uneven_groups",
@@ -47,7 +48,8 @@ WARNINGS = {
     IDENTITY: ("other_model", "identity_assumed", "stack_reported", "reported", "imported"),
 }  # fmt: skip
 CAUSE_OF = {code: cause for cause, codes in WARNINGS.items() for code in codes}
-JUDGED = ("stack_judged", "service_judged", "prompt_judged", "paired_by_id")  # say what is judged, and are no doubt
+# They say what is judged, or by what, and are no doubt.
+JUDGED = ("stack_judged", "service_judged", "prompt_judged", "paired_by_id", "scorer_shared")
 SELF_REPORTED = ("reported", "imported")  # a doubt about who answered, whatever the verdict
 AS_JUDGED = {STACK_TREATMENT: SERVER, SERVICE_TREATMENT: SERVER, PROMPT_TREATMENT: PROMPTS}
 

@@ -36,6 +36,7 @@ from evalboard.core.suite.text import (
     parse_scorer,
     read_suite_jsonl,
     read_suite_text,
+    refuse_unused_scorer,
 )
 
 __all__ = [
@@ -77,4 +78,5 @@ __all__ = [
     "read_suite_json",
     "read_suite_jsonl",
     "read_suite_text",
+    "refuse_unused_scorer",
 ]

@@ -108,6 +108,15 @@ def read_suite_text(
     return SuiteText(read.format, document, read.lines, read.header, read.columns)
 
 
+def refuse_unused_scorer(read: SuiteText, scorer: Any) -> None:
+    """Raise InvalidInput where a scorer was given for a text that has no place for it."""
+    if scorer is None or read.document.get("scorer") == scorer:
+        return
+    who = "The file names" if read.document.get("scorer") is not None else "Every case of the file names"
+    text = f"{who} a scorer of its own, so this one would not be used. Leave one of them out."
+    raise InvalidInput(INVALID, fields={"scorer": text})
+
+
 def read_suite_jsonl(text: str, *, slug: str, title: str = "") -> dict[str, Any]:
     """Return the suite document in a JSONL text, as `read_suite_text` does."""
     document: dict[str, Any] = read_suite_text(text, slug=slug, title=title, form=JSONL).document

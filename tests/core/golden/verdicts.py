@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from evalboard.contract.run import Draws
+from evalboard.core.compare.comparability import ScorerShift
 from evalboard.core.release.gate import GateQuestion, TargetedScores
 from evalboard.core.stats import CALLS, COPIED, EarlierNoise, make_mark
 from evalboard.core.suite import policy
@@ -143,6 +144,12 @@ def grouped(n_broken: int, group_size: int, *, n_cases: int = N_CASES) -> GateQu
 
 def asked_otherwise(**changes: Any) -> GateQuestion:
     return replace(pinned(), setup_candidate=replace(ASKED, **changes))
+
+
+def rescored(points: float | None, n_cases: int) -> GateQuestion:
+    """A baseline that the candidate's scorer judges: by how much that moved it, in how many cases."""
+    shift = ScorerShift("0" * 64, points, n_cases)
+    return replace(pinned(), setup_baseline=replace(ASKED, scorer_shift=shift))
 
 
 NO_ANCHORS = {"anchors_digest": "", "anchor_scores": None}
@@ -331,6 +338,12 @@ SITUATIONS: Situations = {
     "A log without its prompts": lambda: read_gate(asked_otherwise(unknown_prompts="7")),
     "The suite changed": lambda: read_gate(asked_otherwise(suite_version="colours v2", suite_digest="0" * 64)),
     "The scorer changed": lambda: read_gate(asked_otherwise(scorer_digest="0" * 64)),
+    "The scorer changed, and a worker is to score the baseline by the candidate's": lambda: read_gate(
+        replace(asked_otherwise(scorer_digest="0" * 64), setup_baseline=replace(ASKED, is_awaited=True))
+    ),
+    "The candidate's scorer judges both sides": lambda: read_gate(rescored(-1.25, 10)),
+    "The candidate's scorer judges both sides, and nothing moved": lambda: read_gate(rescored(0.0, 0)),
+    "The candidate's scorer judges both sides, of which one has two buckets": lambda: read_gate(rescored(None, 10)),
     "Another build answered as the judge": lambda: read_gate(judged_by(NEWER_JUDGE | NO_ANCHORS, NO_ANCHORS)),
     "Another build answered as the judge, and the anchors show no shift": lambda: read_gate(judged_by(NEWER_JUDGE)),
     "Another build answered as the judge, and the anchors moved": lambda: read_gate(
