@@ -37,6 +37,7 @@ QUESTIONS = Messages(
             "audit": "does every worker give the same bits to the same input?",
             "capability": "which parameters does an external server honour?",
             "verify": "does it serve the weights of its reference?",
+            "vendor": "does an external server serve a model as others do?",
         },
     },
 )
@@ -52,6 +53,7 @@ METHODS = Messages(
             "long prompts.",
             "audit": "Each worker decodes chosen cases; answers are compared between workers and with the audit "
             "before.",
+            "vendor": "Tools, schemas, streams, long prompts and texts are tried; the vendor card compares endpoints.",
             "capability": "A few calls test one parameter each: honoured, refused or ignored.",
             "verify": "Its answers and answers of known origin are scored on the reference, token by token.",
         },
