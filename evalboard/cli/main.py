@@ -27,6 +27,7 @@ from evalboard.cli import (
     scorer,
     suite,
     trace,
+    vendors,
     verify_release,
     wait,
 )
@@ -85,6 +86,7 @@ app.command()(release.rerun)
 app.command()(case.case)
 app.command()(replay.replay)
 app.command()(probe.probe)
+app.command()(vendors.vendors)
 app.command("verify-release")(verify_release.verify_release)
 app.command()(export.export)
 app.command()(follow.follow)

@@ -1,10 +1,13 @@
 """Labels and sentences of a vendor card's rows: what was seen of an endpoint that claims a model."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from evalboard.wording.messages import Messages
 from evalboard.wording.numbers import counted, fixed
+
+if TYPE_CHECKING:
+    from evalboard.contract.vendors import VendorCard
 
 Facts = Mapping[str, Any]
 
@@ -30,6 +33,7 @@ STATE_WORDS = {
     "unclear": "undecided",
     "measured": "measured",
     "not_measured": "not measured",
+    "ignored": "ignored",
 }
 # What each share counts: all of them, and how a bad one is called.
 _COUNTED = {
@@ -165,3 +169,25 @@ ROWS = Messages(
         },
     },
 )
+
+# Why several vendors may answer behind an endpoint.
+MIXES = Messages(
+    "vendor_mix",
+    {
+        ("vendor", "advises"): {
+            "openrouter": "OpenRouter chooses a provider for each call. Add an endpoint for each provider.",
+            "litellm": "Several backends answered behind LiteLLM. Give each a tag there, and add an endpoint for each "
+            "tag.",
+            "azure": "Several models or builds answered. Deploy each version by itself, and add an endpoint for each "
+            "deployment.",
+        },
+    },
+)
+CELL_NAMES = ("row", "endpoint", "state", "sentence", "n", "at", "probe")
+
+
+def list_cells(card: "VendorCard") -> Iterator[dict[str, Any]]:
+    """Yield the cells of a card as rows of a table, by the names of CELL_NAMES."""
+    for row in card.to_json()["rows"]:
+        for column, cell in zip(card.endpoints, row["cells"], strict=True):
+            yield {"row": row["row"], "endpoint": column.endpoint, **cell}

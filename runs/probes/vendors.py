@@ -1,0 +1,178 @@
+"""Put the newest findings of endpoints that claim one model side by side: the vendor card."""
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.utils.dateparse import parse_date, parse_datetime
+
+from evalboard.contract import vendors as contract
+from evalboard.core.errors import InvalidInput
+from evalboard.core.probes import PARAMETERS, VENDOR_ROWS, judge_vendor_facts
+from evalboard.wording.capability import LABELS as PARAMETER_LABELS
+from evalboard.wording.capability import describe_row
+from evalboard.wording.vendors import LABELS, MIXES, ROWS, describe_vendor_row
+from runs.models import BucketRecord, EndpointRecord, ProbeRecord
+from runs.run import named_endpoint, named_suite_version
+
+MAX_ENDPOINTS = 20
+MAX_COMMANDS = 6
+PARAMETER = "parameter."  # before the name of a row of the capability check
+OPENROUTER, AZURE = "openrouter.ai", (".openai.azure.com", ".services.ai.azure.com")
+LITELLM = "litellm"
+# Of a verification, by its state.
+_VERIFIED = {
+    "same_stack": "good",
+    "same_model_other_numerics": "good",
+    "other_model": "fault",
+    "too_few_tokens": "unclear",
+}
+_OF_PARAMETERS = {"honoured": "good", "not_asked": "not_measured"}
+
+Kind = ProbeRecord.Kind
+
+
+def read_vendor_card(*, endpoints: str, suite: str = "", reference: str = "", until: str = "") -> contract.VendorCard:
+    """Return the card of endpoints. Raises NotFound and InvalidInput.
+
+    endpoints: slugs, with commas between them. suite: of the verifications to use; "" for any. reference: the endpoint
+    whose vendor probe the others' are compared with. until: a day or a time, after which nothing is used.
+    """
+    slugs, before = [slug.strip() for slug in endpoints.split(",") if slug.strip()], _parse_until(until)
+    if not 1 <= len(slugs) <= MAX_ENDPOINTS or len(set(slugs)) < len(slugs):
+        words = f"Give the slugs of 1 to {MAX_ENDPOINTS} endpoints, each of them once."
+        raise InvalidInput("The query is not valid.", fields={"endpoints": words})
+    served = [named_endpoint(slug) for slug in slugs]
+    compared_with = named_endpoint(reference) if reference else None
+    if suite:
+        named_suite_version(suite, None)
+    columns = [_read_column(endpoint, compared_with, suite, before) for endpoint in served]
+    names = [*VENDOR_ROWS, "verify", *(f"{PARAMETER}{name}" for name in PARAMETERS)]
+    return contract.VendorCard(
+        suite=suite or None,
+        reference=reference or None,
+        until=before,
+        endpoints=tuple(_describe_column(endpoint, before) for endpoint in served),
+        rows=tuple(
+            contract.VendorRow(
+                row=name, label=_label(name), cells=tuple(cells.get(name, NOT_MEASURED) for cells in columns)
+            )
+            for name in names
+        ),
+    )
+
+
+NOT_MEASURED = contract.VendorCell(
+    state="not_measured", sentence=ROWS.write("not_measured"), n=None, at=None, probe=None
+)
+
+
+def _parse_until(text: str) -> datetime | None:
+    """Return the end of a day, or a time; None for "". Raises InvalidInput."""
+    if not text:
+        return None
+    try:
+        day = parse_date(text)
+        at = parse_datetime(text) if day is None else datetime.combine(day, time(tzinfo=UTC)) + timedelta(days=1)
+    except ValueError:  # the shape of a date, but no such day
+        at = None
+    if at is None or at.tzinfo is None:
+        words = "Must be a day as 2026-11-20, or a time in RFC 3339 as 2026-11-20T12:00:00Z."
+        raise InvalidInput("The query is not valid.", fields={"until": words})
+    return at
+
+
+def _label(name: str) -> str:
+    return PARAMETER_LABELS[name.removeprefix(PARAMETER)] if name.startswith(PARAMETER) else LABELS[name]
+
+
+def _read_column(
+    endpoint: EndpointRecord, reference: EndpointRecord | None, suite: str, until: datetime | None
+) -> dict[str, contract.VendorCell]:
+    """Return the cells of an endpoint that were measured, by row."""
+    cells: dict[str, contract.VendorCell] = {}
+    probe = _newest(endpoint, Kind.VENDOR, until)
+    if probe is not None:
+        known = {} if reference is None or reference == endpoint else {"parameters": probe.parameters}
+        other = _newest(reference, Kind.VENDOR, until, **known) if reference is not None and known else None
+        facts = [each.finding["numbers"]["facts"] for each in (probe, other) if each is not None and each.finding]
+        cells |= {row["row"]: _cell(probe, row["state"], row) for row in judge_vendor_facts(*facts)}
+    if (check := _newest(endpoint, Kind.CAPABILITY, until)) is not None and check.finding:
+        for row in check.finding["numbers"]["rows"]:
+            state = _OF_PARAMETERS.get(row["state"], row["state"])
+            cells[f"{PARAMETER}{row['parameter']}"] = _dated(check, state, describe_row(row))
+    of_suite = {"parameters__suite": suite} if suite else {}
+    if (verified := _newest(endpoint, Kind.VERIFY, until, **of_suite)) is not None and verified.finding:
+        found = verified.finding
+        cells["verify"] = _dated(verified, _VERIFIED.get(found["state"], "unclear"), found["sentence"])
+    return cells
+
+
+def _newest(endpoint: EndpointRecord, kind: str, until: datetime | None, **fields: Any) -> ProbeRecord | None:
+    """Return the newest finished probe with enough answers."""
+    probes = ProbeRecord.objects.filter(endpoint=endpoint, kind=kind, status=ProbeRecord.Status.FINISHED, **fields)
+    probes = probes.exclude(finding__state="incomplete").defer("answers").order_by("-pk")
+    return (probes if until is None else probes.filter(finished_at__lte=until)).first()
+
+
+def _cell(probe: ProbeRecord, state: str, row: Mapping[str, Any]) -> contract.VendorCell:
+    return _dated(probe, state, describe_vendor_row(row), row["detail"].get("n"))
+
+
+def _dated(probe: ProbeRecord, state: str, sentence: str, n: int | None = None) -> contract.VendorCell:
+    return contract.VendorCell(state=state, sentence=sentence, n=n, at=probe.finished_at, probe=str(probe.pk))
+
+
+# --- one vendor of several
+
+
+def _describe_column(endpoint: EndpointRecord, until: datetime | None) -> contract.VendorColumn:
+    probe = _newest(endpoint, Kind.VENDOR, until)
+    facts = probe.finding["numbers"]["facts"] if probe is not None and probe.finding else {"builds": {}, "models": {}}
+    code, options = _find_mix(endpoint, probe, facts)
+    return contract.VendorColumn(
+        endpoint=endpoint.slug,
+        model=endpoint.model_repo or endpoint.model_path,
+        mixes=MIXES.write(code) if code else None,
+        commands=tuple(_command(endpoint, name, changed) for name, changed in options[:MAX_COMMANDS]),
+    )
+
+
+def _find_mix(
+    endpoint: EndpointRecord, probe: ProbeRecord | None, facts: Mapping[str, Any]
+) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+    """Return why several vendors may answer, and what each vendor's own endpoint would have: name, changed fields."""
+    host = urlsplit(endpoint.base_url).hostname or ""
+    is_several = len(facts["builds"]) > 1 or len(facts["models"]) > 1
+    if host == OPENROUTER or host.endswith(f".{OPENROUTER}"):
+        given = endpoint.extra_body.get("provider") or {}
+        if isinstance(given, Mapping) and len(given.get("only") or ()) == 1 and given.get("allow_fallbacks") is False:
+            return "", []
+        names = sorted(facts["builds"]) or ["PROVIDER"]
+        pinned = [(name, {"provider": {"only": [name], "allow_fallbacks": False}}) for name in names]
+        return "openrouter", [(name, {"extra_body": {**endpoint.extra_body, **body}}) for name, body in pinned]
+    if host.endswith(AZURE):
+        return ("azure", [("DEPLOYMENT", {"model": "DEPLOYMENT"})]) if is_several else ("", [])
+    if is_several and probe is not None and LITELLM in _sources(probe):
+        return "litellm", [("TAG", {"extra_body": {**endpoint.extra_body, "tags": ["TAG"]}})]
+    return "", []
+
+
+def _sources(probe: ProbeRecord) -> set[str]:
+    """Return what names the backends of a probe's answers."""
+    buckets: Iterable[BucketRecord] = probe.buckets.select_related("fingerprint")
+    return {bucket.fingerprint.manifest.get("source", {}).get("backend_from", "") for bucket in buckets}
+
+
+def _command(endpoint: EndpointRecord, name: str, changed: Mapping[str, Any]) -> str:
+    slug = "-".join([endpoint.slug, *"".join(char if char.isalnum() else " " for char in name.lower()).split()])
+    words = ["evalboard", "endpoint", "add", slug, "--base-url", endpoint.base_url]
+    words += ["--model", changed.get("model", endpoint.model_repo)]
+    if endpoint.auth:
+        words += ["--key-file" if endpoint.auth.startswith("/") else "--key-env", endpoint.auth]
+    body = changed.get("extra_body", endpoint.extra_body)
+    words += ["--extra-body", json.dumps(body, separators=(",", ":"), ensure_ascii=False)] if body else []
+    return shlex.join(words)
