@@ -11,6 +11,7 @@ from runs.probes import claim_probe, create_probe, finish_probe, record_calls
 from runs.probes.read import probe_work
 from runs.served.backends import bucket_of, model_of
 from tests import build
+from tests.vendors import honest
 
 Answer = Callable[[ProbeExchange], ProbeExchange]
 
@@ -139,3 +140,9 @@ def other_bits_from(place: int) -> Answer:
 
 def failed(words: str) -> Answer:
     return lambda call: replace(call, error=words)
+
+
+def vendor_probed(slug: str, answer: Answer = honest, **fields: Any) -> ProbeRecord:
+    """Return a finished vendor probe of a server of others. fields: of its endpoint."""
+    ask("vendor", on=remote(slug, **fields))
+    return served_by_others(answer)

@@ -1,10 +1,13 @@
-"""Vendors of one model as scripted servers: an honest one, and one for each fault that a vendor card must name."""
+"""Vendors of one model: scripted servers, one for each fault that a vendor card names, and answers without a server."""
 
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from evalboard.core.probes import ProbeExchange, complete_parameters, plan_calls
+from evalboard.core.probes.vendor_calls import TOOL_NAME, list_codes, place_in_group
 from tests.scripted import Received, Reply, status, unknown_parameter
 from tests.scripted_answers import Answerer
 
@@ -160,3 +163,40 @@ FAULTY: dict[str, tuple[Change, set[str]]] = {
     "format": (ignores_format, {"json_schema"}),
     "fallback": (falls_back, {"one_model", "one_build"}),
 }
+
+
+# --- without a server
+
+PARAMETERS = complete_parameters("vendor", {})
+ARGUMENTS = json.dumps(
+    {"restaurant": "Elm", "guests": 2, "day": "friday", "time": {"hour": 18, "minute": 0}, "outside": False}
+)
+CITY = json.dumps({"city": "Lyon", "continent": "Europe", "is_capital": False, "rivers": ["Rhône"]})
+
+
+def honest(call: ProbeExchange) -> ProbeExchange:
+    """Answer as a vendor without a fault."""
+    seen = replace(call, text=f"text {call.prompt}", finish_reason="stop", n_prompt_tokens=9 + call.prompt, seconds=0.5)
+    seen = replace(seen, model="paint-1b", system_fingerprint="fp-a", n_tokens=4)
+    if call.group == "counted":
+        return replace(seen, finish_reason="length", n_tokens=1)
+    if call.group in ("tool", "named"):
+        return replace(seen, tool_calls=((TOOL_NAME, ARGUMENTS),), finish_reason="tool_calls")
+    if call.group in ("short", "long"):
+        n_sentences = 350 if call.group == "long" else 10 if place_in_group(call) % 2 else 110
+        return replace(seen, text=list_codes()[place_in_group(call)], n_prompt_tokens=20 + 12 * n_sentences)
+    return replace(seen, text=CITY) if call.group == "schema" else seen
+
+
+def without_choice(call: ProbeExchange) -> ProbeExchange:
+    return replace(honest(call), tool_calls=(), finish_reason="stop") if call.group == "named" else with_none(call)
+
+
+def with_none(call: ProbeExchange) -> ProbeExchange:
+    return replace(honest(call), tool_calls=((TOOL_NAME, ARGUMENTS),)) if call.group == "none" else honest(call)
+
+
+def vendor_calls(change: Callable[[ProbeExchange], ProbeExchange] = lambda call: call) -> list[ProbeExchange]:
+    """Return the calls of a probe with the answers of an honest vendor. change: what becomes of each."""
+    planned = plan_calls("vendor", PARAMETERS, ())
+    return [change(honest(replace(call, is_remote=True))) for call in planned]

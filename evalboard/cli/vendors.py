@@ -1,6 +1,7 @@
 """`evalboard vendors`: the vendor card of endpoints that claim one model."""
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -70,7 +71,7 @@ def _measure(client: "RestClient", slugs: list[str], reference: str, suite: str,
     bodies += [{"endpoint": slug, "kind": "verify", "parameters": {"suite": suite}} for slug in slugs if suite]
     for probe_id in [client.create_probe(body).value.id for body in bodies]:
         follow_to_end(
-            lambda probe_id=probe_id: client.probe(probe_id),
+            partial(client.probe, probe_id),
             probe_progress,
             sentence=f"Probe {probe_id} goes on.",
             come_back=f"evalboard probe --show {probe_id}",

@@ -76,7 +76,7 @@ def _few(detail: Facts) -> str:
         return f"{_stream_counts(detail)} So few do not show that streaming changes the text."
     if detail["row"] == "context":
         return f"{_code_words(detail)} So few do not show that the prompt was cut."
-    return f"{_share(detail['row'])(detail)} So few may be the model's own."
+    return f"{_share(detail['row'])(detail)} This may be the model's own."
 
 
 def _stream_counts(detail: Facts) -> str:

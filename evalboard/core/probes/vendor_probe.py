@@ -29,7 +29,7 @@ from evalboard.core.profile import names_calls
 from evalboard.core.stats import binomial_tail, hypergeometric_tail
 
 SIGNIFICANT = 0.001
-USUAL_SHARE = 0.1  # of bad answers that a model gives by itself, where no reference shows its own
+USUAL_SHARE = 0.1  # of bad answers that an honest server may give, where no reference shows its own
 MIN_COUNTED_SHARE = 0.9  # of the tokens that a long prompt has by the shorter ones
 EARLY_CHARACTERS = 60
 USUAL_EARLY = 0.25  # the share of texts that another kernel or batch moves that early, at most
@@ -250,12 +250,15 @@ def _share_row(name: str) -> Callable[[Facts, Facts | None], Verdict]:
     return judge
 
 
-def _called(facts: Facts, reference: Facts | None) -> Verdict:
-    """Without a reference, a model that calls no tool may be one that cannot."""
-    state, detail = _share_row("tools_called")(facts, reference)
-    if state == "fault" and detail["n_reference"] is None:
-        return "unclear", {**detail, "why": "no_reference"}
-    return state, detail
+def _skill_row(name: str) -> Callable[[Facts, Facts | None], Verdict]:
+    """Judge a share that the model decides, not the server: without a reference it is no fault of the vendor."""
+
+    def judge(facts: Facts, reference: Facts | None) -> Verdict:
+        state, detail = _share_row(name)(facts, reference)
+        is_alone = state == "fault" and detail["n_reference"] is None
+        return ("unclear", {**detail, "why": "few"}) if is_alone else (state, detail)
+
+    return judge
 
 
 def _prompt_tokens(facts: Facts, reference: Facts | None) -> Verdict:
@@ -354,7 +357,7 @@ def _parts_early(one: str, other: str) -> bool:
 
 def _one_model(facts: Facts, reference: Facts | None) -> Verdict:
     """Answers that name several models, or a fallback, are the server's own words: no chance is in them."""
-    names = Counter(facts["models"]).most_common()
+    names = Counter[str](facts["models"]).most_common()
     detail = {"n": sum(n for _, n in names), "names": names[:MAX_NAMES], "n_fallback": facts["n_fallback"]}
     if not names and not facts["n_fallback"]:
         return "unclear", {**detail, "why": "no_names"}
@@ -362,7 +365,7 @@ def _one_model(facts: Facts, reference: Facts | None) -> Verdict:
 
 
 def _one_build(facts: Facts, reference: Facts | None) -> Verdict:
-    names = Counter(facts["builds"]).most_common()
+    names = Counter[str](facts["builds"]).most_common()
     n = sum(n for _, n in names)
     detail = {"n": n, "names": names[:MAX_NAMES], "n_names": len(names)}
     if not names or names_calls(len(names), n):
@@ -376,8 +379,8 @@ def _latency(facts: Facts, reference: Facts | None) -> Verdict:
 
 # In the order of the table.
 _ROWS: dict[str, Callable[[Facts, Facts | None], Verdict]] = {
-    "tools_called": _called,
-    "tool_arguments": _share_row("tool_arguments"),
+    "tools_called": _skill_row("tools_called"),
+    "tool_arguments": _skill_row("tool_arguments"),
     "tool_choice": _share_row("tool_choice"),
     "json_schema": _share_row("json_schema"),
     "prompt_tokens": _prompt_tokens,

@@ -1,53 +1,21 @@
-"""The vendor card over probes of several endpoints, by REST, on the page and on the command line."""
+"""The vendor card over probes of several endpoints, by REST and as a table."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from evalboard.cli.vendors import render_card
 from evalboard.core.probes import ProbeExchange
-from evalboard.core.probes.vendor_calls import TOOL_NAME, list_codes, place_in_group
 from evalboard.wording.vendors import STATE_WORDS
 from runs.models import EndpointRecord, ProbeRecord
 from runs.probes.vendors import read_vendor_card
 from tests import probes
-from tests.api.client import Api
+from tests.api.conftest import Api
 from tests.capability import answer_calls
+from tests.vendors import honest, without_choice
 
 pytestmark = pytest.mark.django_db
-
-ARGUMENTS = json.dumps(
-    {"restaurant": "Elm", "guests": 2, "day": "friday", "time": {"hour": 18, "minute": 0}, "outside": False}
-)
-CITY = json.dumps({"city": "Lyon", "continent": "Europe", "is_capital": False, "rivers": ["Rhône"]})
-
-
-def honest(call: ProbeExchange) -> ProbeExchange:
-    """Answer as a vendor without a fault."""
-    told = replace(call, text=f"text {call.prompt}", finish_reason="stop", n_prompt_tokens=9 + call.prompt, seconds=0.5)
-    told = replace(told, model="paint-1b", system_fingerprint="fp-a", n_tokens=4)
-    if call.group in ("tool", "named"):
-        return replace(told, tool_calls=((TOOL_NAME, ARGUMENTS),), finish_reason="tool_calls")
-    if call.group in ("short", "long"):
-        n_sentences = 350 if call.group == "long" else 10 if place_in_group(call) % 2 else 110
-        return replace(told, text=list_codes()[place_in_group(call)], n_prompt_tokens=20 + 12 * n_sentences)
-    return replace(told, text=CITY) if call.group == "schema" else told
-
-
-def without_choice(call: ProbeExchange) -> ProbeExchange:
-    return replace(honest(call), tool_calls=(), finish_reason="stop") if call.group == "named" else with_none(call)
-
-
-def with_none(call: ProbeExchange) -> ProbeExchange:
-    return replace(honest(call), tool_calls=((TOOL_NAME, ARGUMENTS),)) if call.group == "none" else honest(call)
-
-
-def probed(slug: str, answer: Any = honest, **fields: Any) -> ProbeRecord:
-    probes.ask("vendor", on=probes.remote(slug, **fields))
-    return probes.served_by_others(answer)
 
 
 def states(card: Any, endpoint: str) -> dict[str, str]:
@@ -56,9 +24,9 @@ def states(card: Any, endpoint: str) -> dict[str, str]:
 
 
 def test_the_card_has_a_row_for_everything_and_says_what_was_not_measured() -> None:
-    probed("maker")
-    probed("a")
-    probed("b", without_choice)
+    probes.vendor_probed("maker")
+    probes.vendor_probed("a")
+    probes.vendor_probed("b", without_choice)
     probes.remote("new")
     card = read_vendor_card(endpoints="a,b,new", reference="maker")
     assert set(states(card, "new").values()) == {"not_measured"}
@@ -71,14 +39,14 @@ def test_the_card_has_a_row_for_everything_and_says_what_was_not_measured() -> N
 
 
 def test_without_a_reference_nothing_is_compared() -> None:
-    probed("a")
+    probes.vendor_probed("a")
     rows = states(read_vendor_card(endpoints="a"), "a")
     assert {rows["prompt_tokens"], rows["answers"]} == {"not_measured"}
     assert {rows["tool_choice"], rows["stream"], rows["context"]} == {"good"}
 
 
 def test_the_card_of_a_day_uses_nothing_newer() -> None:
-    old, new = probed("a", without_choice), probed("a")
+    old, new = probes.vendor_probed("a", without_choice), probes.vendor_probed("a")
     ProbeRecord.objects.filter(pk=old.pk).update(finished_at="2026-11-20T10:00:00Z")
     ProbeRecord.objects.filter(pk=new.pk).update(finished_at="2026-11-21T00:00:00Z")
     assert states(read_vendor_card(endpoints="a"), "a")["tool_choice"] == "good"
@@ -121,7 +89,7 @@ def test_a_capability_check_and_a_verification_are_rows_too() -> None:
     ],
 )
 def test_an_endpoint_that_mixes_providers_gets_the_command_of_one(fields: dict[str, Any], commands: list[str]) -> None:
-    probed("mixed", lambda call: replace(honest(call), backend="DeepInfra"), **fields)
+    probes.vendor_probed("mixed", lambda call: replace(honest(call), backend="DeepInfra"), **fields)
     [column] = read_vendor_card(endpoints="mixed").endpoints
     assert list(column.commands) == commands
     assert (column.mixes is None) == (not commands)
@@ -131,15 +99,16 @@ def test_azure_names_the_deployment_where_two_models_answer() -> None:
     def answer(call: ProbeExchange) -> ProbeExchange:
         return replace(honest(call), model="paint-2" if call.group == "tool" else "paint-1b")
 
-    probed("azure", answer, base_url="https://paint.openai.azure.com/openai/v1")
+    probes.vendor_probed("azure", answer, base_url="https://paint.openai.azure.com/openai/v1")
     [column] = read_vendor_card(endpoints="azure").endpoints
     assert column.commands == (
-        "evalboard endpoint add azure-deployment --base-url https://paint.openai.azure.com/openai/v1 --model DEPLOYMENT",
+        "evalboard endpoint add azure-deployment --base-url https://paint.openai.azure.com/openai/v1 "
+        "--model DEPLOYMENT",
     )
 
 
 def test_rest_refuses_names_and_times_in_words(api: Api) -> None:
-    probed("a")
+    probes.vendor_probed("a")
     assert api.get("/vendors/?endpoints=a").json()["endpoints"][0]["endpoint"] == "a"
     assert api.get("/vendors/?endpoints=nothing").status_code == 404
     for query, field in {
@@ -148,23 +117,11 @@ def test_rest_refuses_names_and_times_in_words(api: Api) -> None:
         "endpoints=a&until=soon": "until",
     }.items():
         refused = api.get(f"/vendors/?{query}")
-        assert (refused.status_code, list(refused.json()["fields"])) == (422, [field]), refused.json()
-
-
-def test_the_page_shows_the_card_and_sends_it_as_csv(viewer: Client) -> None:
-    probed("a", without_choice)
-    text = viewer.get("/vendors/?endpoints=a").content.decode()
-    assert "10 of 10 calls do not follow tool_choice" in text
-    assert "evalboard vendors SUITE --endpoints a --format markdown" in text
-    lines = viewer.get("/vendors/?endpoints=a&as=csv").content.decode().splitlines()
-    assert lines[0] == "row,endpoint,state,sentence,n,at,probe"
-    assert any(line.startswith("tool_choice,a,fault,10 of 10 calls") for line in lines)
-    assert viewer.get("/vendors/?endpoints=nothing").status_code == 422
-    assert viewer.get("/vendors/").status_code == 200
+        assert (refused.status_code, list(refused.json()["fields"])) == (400, [field]), refused.json()
 
 
 def test_the_table_is_printed_in_every_form() -> None:
-    probed("a", without_choice)
+    probes.vendor_probed("a", without_choice)
     probes.remote("b")
     card = read_vendor_card(endpoints="a,b")
     markdown = render_card(card, "markdown").splitlines()
