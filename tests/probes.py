@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from evalboard.contract.probe_kinds import OF_EXTERNAL_SERVERS
 from evalboard.core.probes import ProbeExchange, select_needed_calls
 from runs.models import BucketRecord, EndpointRecord, EngineProcess, ProbeRecord, ProfileRecord, WorkerRecord
 from runs.probes import claim_probe, create_probe, finish_probe, record_calls
@@ -20,7 +21,7 @@ def ask(
     kind: str = "seed", *, on: str = "local", parameters: Mapping[str, Any] | None = None, user: Any = None
 ) -> ProbeRecord:
     """A queued probe; endpoint and profiles are made where they are not there. Only a remote one has capabilities."""
-    if kind == "capability" and on == "local":
+    if kind in OF_EXTERNAL_SERVERS and on == "local":
         on = remote("hosted")
     if not EndpointRecord.objects.filter(slug=on).exists():
         build.endpoint(on)
