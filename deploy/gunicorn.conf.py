@@ -8,11 +8,18 @@ from environs import EnvError
 
 try:
     from evalboard import settings
+    from evalboard.safety import LOCAL_HOSTS
 
     if not settings.HAS_SECRET_KEY:
         raise ImproperlyConfigured(
             "EVALBOARD_SECRET_KEY is empty, and several processes sign sessions with it; set 50 or more random "
             "characters, or name a file that has them in EVALBOARD_SECRET_KEY_FILE."
+        )
+    if not settings.VERDICT_KEYS and not set(settings.HOSTS) <= set(LOCAL_HOSTS):
+        raise ImproperlyConfigured(
+            "EVALBOARD_VERDICT_KEY is empty, so a verdict changed in the database would be shown; set 50 or more "
+            "random characters for the web server and the scheduler, or name a file that has them in "
+            "EVALBOARD_VERDICT_KEY_FILE."
         )
     bind = settings.env.str("EVALBOARD_WEB_BIND", "127.0.0.1:8000")
     workers = settings.env.int("EVALBOARD_WEB_PROCESSES", 2)

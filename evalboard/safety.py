@@ -1,7 +1,9 @@
 """Refuse to start an installation that other machines can reach unless it is configured safely."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 SHORTEST_SECRET = 50
@@ -38,17 +40,55 @@ def refusal(*, hosts: Sequence[str], debug: bool, secret_key: str, https: bool |
     return None
 
 
-def endpoint_hosts(named: Sequence[str], *, hosts: Sequence[str]) -> frozenset[str]:
+def endpoint_hosts(named: Sequence[str], *, hosts: Sequence[str], own: Iterable[str] = ()) -> frozenset[str]:
     """Return the hosts that external endpoints may have: `host` or `host:port`; `*` is every public one.
 
+    `own` are our services, which no endpoint reaches whatever is named: `!host:port`.
     `named` is empty if not configured. Then an installation that only this machine reaches may call every public host
     and this machine, and one that other machines reach may call none: not all its people are its admins.
     """
     plain = [host.strip().casefold().rstrip(".") for host in named]
     if not any(plain):
-        return frozenset(("*", "127.0.0.1", "localhost", "::1")) if set(hosts) <= set(LOCAL_HOSTS) else frozenset()
+        here = ("*", "127.0.0.1", "localhost", "::1") if set(hosts) <= set(LOCAL_HOSTS) else ()
+        return frozenset((*here, *own))
     # An IPv6 address is in brackets if a port follows it.
-    return frozenset(host[1:-1] if host.startswith("[") and host.endswith("]") else host for host in plain if host)
+    bare = (host[1:-1] if host.startswith("[") and host.endswith("]") else host for host in plain if host)
+    return frozenset((*bare, *own))
+
+
+def own_services(*, database: Mapping[str, Any], redis_url: str, web_bind: str) -> list[str]:
+    """Return the addresses of our own services as `!host:port`; a loopback host is `127.0.0.1`.
+
+    database: Django's settings of it. web_bind: as gunicorn takes it; "" where this process does not know it.
+    """
+    places = [(host, database.get("PORT") or 5432) for host in str(database.get("HOST") or "").split(",")]
+    if redis_url:
+        redis = urlsplit(redis_url)
+        places.append((redis.hostname or "", redis.port or 6379))
+    host, colon, port = web_bind.rpartition(":")
+    if colon and port.isdigit():
+        places.append((host, int(port)))
+    return [f"!{_without_loopback_names(str(host))}:{port}" for host, port in places]
+
+
+def _without_loopback_names(host: str) -> str:
+    name = host.strip("[]").casefold()
+    is_here = name in ("", "localhost", "0.0.0.0", "::", "::1") or name.startswith(("/", "127."))  # noqa: S104  a name, no bind
+    return "127.0.0.1" if is_here else name
+
+
+def verdict_keys(key: str, before: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys of verdicts, the one in use first; none if not configured.
+
+    Raises ValueError for a weak one.
+    """
+    keys = tuple(stripped for each in (key, *before) if (stripped := each.strip()))
+    if keys and not key.strip():
+        raise ValueError("EVALBOARD_VERDICT_KEYS_BEFORE is set and EVALBOARD_VERDICT_KEY is not; set both.")
+    for each in keys:
+        if weakness := secret_weakness(each):
+            raise ValueError(f"A key of verdicts {weakness}; set {SHORTEST_SECRET} or more random characters.")
+    return keys
 
 
 def secret_weakness(secret_key: str) -> str | None:

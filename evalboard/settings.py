@@ -17,6 +17,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from evalboard import oidc, safety
+from evalboard.core.secret_names import read_key_patterns
 
 gc.disable()  # imports leave no garbage, and collecting takes a quarter of a start; runs/apps.py enables it
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -104,8 +105,20 @@ try:
     _email_security = env.str("EVALBOARD_EMAIL_TLS", "starttls", validate=validate.OneOf(["starttls", "tls", "none"]))
     DEFAULT_FROM_EMAIL = env.str("EVALBOARD_EMAIL_FROM", "")
     # Hosts that external endpoints may have, and the folder where workers find files with their keys.
-    ENDPOINT_HOSTS = safety.endpoint_hosts(env.list("EVALBOARD_ENDPOINT_HOSTS", []), hosts=HOSTS)
+    ENDPOINT_HOSTS = safety.endpoint_hosts(
+        env.list("EVALBOARD_ENDPOINT_HOSTS", []),
+        hosts=HOSTS,
+        own=safety.own_services(
+            database=DATABASES["default"], redis_url=REDIS_URL, web_bind=env.str("EVALBOARD_WEB_BIND", "")
+        ),
+    )
+    # Variables of a worker that endpoints may name for their keys.
+    ENDPOINT_KEYS = read_key_patterns(env.list("EVALBOARD_ENDPOINT_KEYS", []))
     SECRETS_DIR = Path(env.str("EVALBOARD_SECRETS_DIR", "/run/secrets"))
+    # Seals verdicts and sign-offs, so that one changed in the database is not shown: the key, then those before it.
+    VERDICT_KEYS = safety.verdict_keys(
+        env.str("EVALBOARD_VERDICT_KEY", ""), env.list("EVALBOARD_VERDICT_KEYS_BEFORE", [])
+    )
     OIDC = oidc.read(env)
 except (EnvError, ValueError) as problem:  # ValueError: a file that NAME_FILE names cannot be read
     raise ImproperlyConfigured(f"A setting cannot be read: {problem}") from problem
@@ -158,7 +171,7 @@ def counters_in(redis_url: str) -> dict[str, Any]:
         "LOCATION": redis_url,
         "KEY_PREFIX": "evb",
         "OPTIONS": {
-            "serializer": "runs.health.counters.WholeNumbers",
+            "serializer": "runs.store.counters.WholeNumbers",
             "retry": Retry(NoBackoff(), 0),
             "socket_connect_timeout": patience,
             "socket_timeout": patience,

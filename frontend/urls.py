@@ -25,6 +25,7 @@ from frontend.release import action_views as release_actions
 from frontend.release import views as releases
 from frontend.replays import views as replays
 from frontend.runs import action_views as run_actions
+from frontend.runs import label_views as labels
 from frontend.runs import list_views as runs
 from frontend.runs import response_views as responses
 from frontend.runs import run_views as run
@@ -61,11 +62,14 @@ urlpatterns = [
     path("runs/<int:run_id>/delete/", run_actions.delete, name="run_delete"),
     path("runs/<int:run_id>/repeats/", run_actions.add_repeats, name="run_repeats"),
     path("runs/<int:run_id>/rescore/", run_actions.rescore, name="run_rescore"),
+    path("runs/<int:run_id>/labels/", labels.labels, name="run_labels"),
+    path("runs/<int:run_id>/labels/next/", labels.label, name="label"),
     path("runs/<int:run_id>/strays/", responses.strays, name="strays"),
     path("runs/<int:run_id>/repeats/<int:repeat>/cases/<text_path:case>/", responses.response, name="response"),
     path("find/", find.find, name="find"),
     path("imports/", imports.imports, name="imports"),
     path("endpoints/", endpoints.endpoints, name="endpoints"),
+    path("endpoints/<text:endpoint>/price/", settings.price, name="endpoint_price"),
     path("endpoints/<text:endpoint>/fingerprint/", settings.set_fingerprint, name="endpoint_fingerprint"),
     path("endpoints/<text:endpoint>/try/", run_actions.try_now, name="endpoint_try"),
     path("endpoints/<text:endpoint>/", endpoints.endpoint, name="endpoint"),

@@ -17,6 +17,7 @@ from runs.access import ADMIN, READ, RUN, SIGN, may
 from runs.models import (
     EndpointRecord,
     GateRecord,
+    JudgingRecord,
     ReleaseRecord,
     RepeatRecord,
     ResponseRecord,
@@ -56,7 +57,7 @@ class ActOffer:
 
 Rule = Callable[[Any], No | None]
 RELATED: dict[type[Model], tuple[str, ...]] = {
-    RunRecord: ("suite_version__suite", "endpoint", "profile", "bucket__fingerprint")
+    RunRecord: ("suite_version__suite", "endpoint", "profile", "bucket__fingerprint", "source")
 }
 NOTHING_KNOWN: Mapping[str, No | None] = {}
 RULES: dict[tuple[str, type], tuple[str, Rule]] = {}  # (act, kind of subject) -> the right that it needs, its rule
@@ -154,13 +155,20 @@ def _state(run: RunRecord) -> str:
     return f"Run {run.pk} {'has' if has else 'is'} {run.status}"
 
 
+def _refuse_judge(run: RunRecord, rest: str) -> No | None:
+    """Refuse what would part a judge's run from the run that it judges."""
+    return No(f"Run {run.pk} is a judge's, and {rest}", is_shown=False) if run.is_judge else None
+
+
 def _refuse_log(run: RunRecord, rest: str) -> No | None:
     return No(f"Run {run.pk} was read from a log, and {rest}", is_shown=False) if run.source_id is not None else None
 
 
 @rule("again", RunRecord, RUN)
 def _again(run: RunRecord) -> No | None:
-    if no := _refuse_log(run, "only the tool that made it can run it again."):
+    if no := _refuse_log(run, "only the tool that made it can run it again.") or _refuse_judge(
+        run, "belongs to the answers that it judges."
+    ):
         return no
     if all(repeat.cases is not None for repeat in run.repeats.all()):
         return No(f"Run {run.pk} decoded chosen cases for an experiment; run the experiment again.", is_shown=False)
@@ -169,7 +177,11 @@ def _again(run: RunRecord) -> No | None:
 
 @rule("complete", RunRecord, RUN)
 def _complete(run: RunRecord) -> No | None:
-    if no := _refuse_log(run, "nothing here decodes it. Import a longer log of it."):
+    if no := _refuse_log(run, "nothing here decodes it. Import a longer log of it.") or _refuse_judge(
+        run, "its judgements are scores already."
+    ):
+        return no
+    if no := _refuse_judged(run, "Run it again instead."):
         return no
     if run.status not in (RunRecord.Status.INCOMPLETE, RunRecord.Status.FAILED, RunRecord.Status.CANCELLED):
         text = f"{_state(run)}; incomplete, failed and cancelled runs can be completed."
@@ -200,7 +212,15 @@ def _cancel(run: RunRecord) -> No | None:
 
 @rule("delete", RunRecord, ADMIN)
 def _delete(run: RunRecord) -> No | None:
-    return _replace(run) if run.is_terminal else No(f"{_state(run)}; cancel it first.")
+    if run.is_judge and (of := JudgingRecord.objects.filter(judge_run=run).first()) is not None:
+        return No(f"Run {run.pk} holds the judgements of run {of.run_id}; it is deleted with that run.")
+    if not run.is_terminal:
+        return No(f"{_state(run)}; cancel it first.")
+    if (judging := run.judgings.filter(status=JudgingRecord.Status.RUNNING).first()) is not None:
+        which = f"cancel run {judging.judge_run_id} first" if judging.judge_run_id else "delete it a minute later"
+        return No(f"A judge scores run {run.pk}; {which}.")
+    judges = RunRecord.objects.filter(judging_of__run=run)
+    return _replace(run) or next((no for judge in judges if (no := _replace(judge)) is not None), None)
 
 
 @rule("replace", RunRecord, RUN)
@@ -222,7 +242,11 @@ def gates_of(run: RunRecord) -> QuerySet[GateRecord]:
 
 @rule("add_repeats", RunRecord, RUN)
 def _add_repeats(run: RunRecord) -> No | None:
-    if no := _refuse_log(run, "nothing here decodes it; it has the log's repeats."):
+    if no := _refuse_log(run, "nothing here decodes it; it has the log's repeats.") or _refuse_judge(
+        run, "has one repeat; a judgement is drawn again by the option draws."
+    ):
+        return no
+    if no := _refuse_judged(run, "Start a new run with more repeats."):
         return no
     if run.is_one_draw:
         # Of before runs had seeds.
@@ -235,10 +259,32 @@ def _add_repeats(run: RunRecord) -> No | None:
     return No(f"Run {run.pk} has {MAX_REPEATS} repeats, and no run has more.") if full else None
 
 
+def _refuse_judged(run: RunRecord, instead: str) -> No | None:
+    """Refuse to add answers to a run that a judge has scored, since it scores all of them at once."""
+    if not run.judgings.filter(scorer=run.suite_version.scorer_id).exists():
+        return None
+    return No(f"A judge has scored the answers of run {run.pk}, and more would have no score. {instead}")
+
+
 @rule("rescore", RunRecord, RUN)
 def _rescore(run: RunRecord) -> No | None:
+    if no := _refuse_judge(run, "its answers are scores."):
+        return no
     ended = run.repeats.exclude(finished_at=None).exists()
     return None if ended else No(f"Run {run.pk} has no repeat that has ended yet; score it again later.")
+
+
+@rule("label", RunRecord, RUN)
+def _label(run: RunRecord) -> No | None:
+    if run.suite_version.suite.judged_suite_id is not None:
+        return No(f"Run {run.pk} has a judge's answers; label those of the run that it judged.", is_shown=False)
+    if run.source is not None and run.source.tool == "rollouts":
+        return No(f"The log of run {run.pk} has token ids alone, and no answer to read.", is_shown=False)
+    if not run.is_terminal:
+        return No(f"{_state(run)}; label its answers when it has ended.")
+    answers = ResponseRecord.objects.filter(repeat__run=run, repeat__cases=None, error_code="")
+    there = answers.filter(repeat__columns__isnull=False)
+    return None if there.exists() else No(f"Run {run.pk} has no answer to label.", is_shown=False)
 
 
 @rule("compare", RunRecord, READ)
@@ -259,6 +305,8 @@ def _force(run: RunRecord) -> No | None:
 
 @rule("judge", RunRecord, RUN)
 def _judge(run: RunRecord) -> No | None:
+    if no := _refuse_judge(run, "no release judges it."):
+        return no
     if not run.is_terminal:
         return No(f"{_state(run)}; a release judges runs that have ended.")
     judged = run.repeats.filter(cases=None).exclude(status__in=RepeatRecord.WITHOUT_SCORE)
@@ -274,7 +322,7 @@ def _replay(run: RunRecord) -> No | None:
 
 @rule("bisect", RunRecord, RUN)
 def _bisect(run: RunRecord) -> No | None:
-    if no := _decoded_elsewhere(run, "bisect runs of own endpoints"):
+    if no := _decoded_elsewhere(run, "bisect runs of own endpoints") or _refuse_judge(run, "is not bisected."):
         return no
     whole = run.repeats.filter(cases=None, status=RepeatRecord.Status.FINISHED)
     if whole.exists() and run.bucket_id is not None:
@@ -295,6 +343,8 @@ def _decoded_elsewhere(run: RunRecord, instead: str, *, is_shown: bool = True) -
 @rule("adopt", Suite, RUN)
 def _adopt(suite: Suite) -> No | None:
     """A scorer, in place of the one that scores the cases without their own."""
+    if suite.judged_suite_id is not None:
+        return No(f"Suite {suite.slug} holds what a judge was asked.", is_shown=False)
     if suite.reference_of_id is not None:
         return No(f"Suite {suite.slug} is a reference set, and has the scorer of its suite.", is_shown=False)
     newest = suite.versions.select_related("scorer").order_by("-number").first()

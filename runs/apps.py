@@ -20,8 +20,8 @@ class RunsConfig(AppConfig):
 
         import_module("scipy.special")  # loaded at its first use, for which no request should wait
         changes.follow(keep_figures)
-        changes.follow(verdicts.decide_resting_on)
+        changes.follow_where_allowed(verdicts.decide_resting_on)
         for advance_after in wings.gather("runs.{}", "AFTER_RUN"):
-            changes.follow(advance_after)
+            changes.follow_where_allowed(advance_after)
         gc.freeze()
         gc.enable()

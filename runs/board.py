@@ -98,7 +98,7 @@ class Board:
 
 
 def board() -> Board:
-    at_work = RunRecord.objects.filter(status__in=OPEN).order_by("-id")[:IN_PROGRESS_SHOWN]
+    at_work = RunRecord.objects.filter(status__in=OPEN, is_judge=False).order_by("-id")[:IN_PROGRESS_SHOWN]
     failures, working = (dict(runs.values_list("pk", "failure")) for runs in (_need_somebody(), at_work))
     rows = {int(row.id): row for row in rows_of(RunRecord.objects.filter(pk__in=[*failures, *working]))}
     attention, in_progress = (tuple(rows[pk] for pk in of if pk in rows) for of in (failures, working))
@@ -150,19 +150,21 @@ def _signed() -> tuple[SignedRelease, ...]:
 
 
 def _newest_finished() -> tuple[int, ...]:
-    finished = RunRecord.objects.filter(status=RunRecord.Status.FINISHED, finished_at__gt=Now() - NEWS_FOR)
+    lately = RunRecord.objects.filter(finished_at__gt=Now() - NEWS_FOR, is_judge=False)
+    finished = lately.filter(status=RunRecord.Status.FINISHED)
     return tuple(finished.order_by("-finished_at", "-id").values_list("pk", flat=True)[:RUNS_NAMED])
 
 
 def _ended_this_week() -> dict[str, int]:
-    ended = RunRecord.objects.filter(finished_at__gt=Now() - NEWS_FOR)
+    ended = RunRecord.objects.filter(finished_at__gt=Now() - NEWS_FOR, is_judge=False)
     n_finished, n_incomplete = Q(status=RunRecord.Status.FINISHED), Q(status=RunRecord.Status.INCOMPLETE)
     return ended.aggregate(n_finished=Count("pk", filter=n_finished), n_incomplete=Count("pk", filter=n_incomplete))
 
 
 def _need_somebody() -> "QuerySet[RunRecord]":
     """Return recent runs that failed, lack responses, broke a pin, or have repeats that must not differ."""
-    newest = RunRecord.objects.filter(ran_at__gt=Now() - ATTENTION_FOR).order_by(*NEWEST_FIRST)[:RUNS_LOOKED_AT]
+    lately = RunRecord.objects.filter(ran_at__gt=Now() - ATTENTION_FOR, is_judge=False)
+    newest = lately.order_by(*NEWEST_FIRST)[:RUNS_LOOKED_AT]
     processes = RepeatRecord.engine_processes.through.objects.filter(repeat__run=OuterRef("pk"))
     is_broken = Q(is_reported=False) & Exists(processes.filter(ANY_PIN_BROKEN))
     is_torn = Q(strays__isnull=False) & ~Q(strays=[]) | Q(unsteady__isnull=False) & ~Q(unsteady=[])

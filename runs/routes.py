@@ -13,6 +13,8 @@ from runs.find import api as find
 from runs.fingerprints import api as fingerprints
 from runs.health import api as health
 from runs.imports import api as imports
+from runs.judging import api as judging
+from runs.labels import api as labels
 from runs.probes import api as probes
 from runs.release import api as release
 from runs.replays import api as replays
@@ -47,6 +49,7 @@ urlpatterns = [
     path("endpoints/", catalogue.endpoint_list, name="endpoints"),
     path("endpoints/<text:endpoint>/endings/", suites.endings, name="endpoint_endings"),
     path("endpoints/<text:endpoint>/fingerprint/", catalogue.fingerprint, name="endpoint_fingerprint"),
+    path("endpoints/<text:endpoint>/price/", catalogue.price, name="endpoint_price"),
     path("endpoints/<text:endpoint>/try/", fingerprints.try_now, name="endpoint_try"),
     path("endpoints/<text:endpoint>/", fingerprints.endpoint_detail, name="endpoint"),
     path("profiles/", catalogue.profile_list, name="profiles"),
@@ -64,6 +67,7 @@ urlpatterns = [
     path("runs/<int:run_id>/rescore/", suites.rescore, name="run_rescore"),
     path("runs/<int:run_id>/rescored/<int:scorer_id>/", suites.rescored, name="rescored"),
     path("runs/<int:run_id>/rescored/<int:scorer_id>/cases/", suites.rescored_cases, name="rescored_cases"),
+    path("runs/<int:run_id>/judgings/", judging.judging_list, name="judgings"),
     path("runs/<int:run_id>/cases/", run.case_list, name="run_cases"),
     path("runs/<int:run_id>/responses/", run.response_list, name="responses"),
     path("runs/<int:run_id>/strays/", run.stray_list, name="strays"),
@@ -71,6 +75,10 @@ urlpatterns = [
     path("runs/<int:run_id>/export/", exports.run, name="run_export"),
     path("runs/<int:run_id>/cases.csv", exports.cases_csv, name="cases_csv"),
     path("runs/<int:run_id>/cases.jsonl", exports.cases_jsonl, name="cases_jsonl"),
+    path("runs/<int:run_id>/labels/", labels.label_list, name="run_labels"),
+    path("runs/<int:run_id>/labels/next/", labels.next_list, name="answers_to_label"),
+    path("runs/<int:run_id>/labels/<int:repeat>/<text_path:case>/", labels.label_detail, name="label"),
+    path("runs/<int:run_id>/agreement/", labels.agreement, name="agreement"),
     path("runs/<int:run_id>/replays/", replays.replay_list, name="run_replays"),
     path("replays/", replays.production_list, name="production_replays"),
     path("replays/<int:replay_id>/", replays.replay_detail, name="replay"),

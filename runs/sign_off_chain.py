@@ -3,12 +3,19 @@
 The service that writes one and the export that proves them read the same functions, so that a row changed or taken
 out past the database's trigger shows in the next row. A sign-off of version 2 also covers the verdict that was signed,
 word, reasons, numbers and policy, and what it was made with; one of version 3 the evidence that it was judged by.
+
+Verdicts and sign-offs have a seal: an HMAC with a key that the database does not have. So a row that was written past
+Evalboard is not shown as a verdict or a decision. Without a key (EVALBOARD_VERDICT_KEY) nothing is sealed or checked.
 """
 
+import hashlib
+import hmac
 from datetime import UTC, datetime
 from typing import Any
 
-from evalboard.core.digest import digest_json
+from django.conf import settings
+
+from evalboard.core.digest import canonical_json, digest_bytes, digest_json
 from evalboard.core.release import digest_verdict
 from runs.models import SignOffRecord, Verdict
 
@@ -39,6 +46,63 @@ def covered_by(row: SignOffRecord) -> dict[str, Any]:
     if row.version >= 3:
         covered["evidence_digest"] = row.evidence_digest
     return covered
+
+
+def seal_verdict(verdict: Verdict) -> dict[str, str]:
+    """Return the columns that seal a verdict. Without a key they are empty."""
+    if not settings.VERDICT_KEYS:
+        return {"document_digest": "", "seal": "", "seal_key": ""}
+    document_digest = digest_json(verdict.document)
+    return {"document_digest": document_digest, **_seal(_sealed_of_verdict(verdict, document_digest))}
+
+
+def is_sealed(verdict: Verdict) -> bool:
+    """Tell whether a verdict's seal is right, without reading its document, or nothing is sealed here."""
+    return not settings.VERDICT_KEYS or _is_right(verdict, _sealed_of_verdict(verdict, verdict.document_digest))
+
+
+def has_sealed_document(verdict: Verdict) -> bool:
+    """Tell the same of the document of a verdict whose seal is right."""
+    return not settings.VERDICT_KEYS or digest_json(verdict.document) == verdict.document_digest
+
+
+def seal_sign_off(row: SignOffRecord) -> dict[str, str]:
+    """Return the columns that seal a sign-off with a digest. Without a key they are empty."""
+    return _seal(row.digest) if settings.VERDICT_KEYS else {"seal": "", "seal_key": ""}
+
+
+def seal_problem(row: SignOffRecord) -> str:
+    """Return why a sign-off does not count; "" if its seal is right or nothing is sealed here."""
+    if not settings.VERDICT_KEYS or (digest_of(row) == row.digest and _is_right(row, row.digest)):
+        return ""
+    if row.seal_key not in map(key_id, settings.VERDICT_KEYS):
+        return "It was sealed with a key that is not known here (EVALBOARD_VERDICT_KEYS_BEFORE), or with none."
+    return "Its seal is wrong: it was written or changed in the database."
+
+
+def key_id(key: str) -> str:
+    """Return what a row names its key by. It gives nothing of the key away."""
+    return digest_bytes(f"evalboard verdict key {key}".encode())[:16]
+
+
+def _sealed_of_verdict(verdict: Verdict, document_digest: str) -> list[Any]:
+    policy = verdict.policy
+    named = {"slug": policy.slug, "version": policy.version, "settings": policy.settings}
+    return [verdict.release_id, verdict.word, verdict.input_digest, document_digest, named]
+
+
+def _seal(content: Any) -> dict[str, str]:
+    key = settings.VERDICT_KEYS[0]
+    return {"seal": _hmac(key, content), "seal_key": key_id(key)}
+
+
+def _is_right(row: Verdict | SignOffRecord, content: Any) -> bool:
+    keys = [key for key in settings.VERDICT_KEYS if key_id(key) == row.seal_key]
+    return any(hmac.compare_digest(_hmac(key, content), row.seal) for key in keys)
+
+
+def _hmac(key: str, content: Any) -> str:
+    return hmac.new(key.encode(), canonical_json(content), hashlib.sha256).hexdigest()
 
 
 def verdict_digest(verdict: Verdict) -> str:

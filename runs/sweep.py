@@ -15,13 +15,14 @@ from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
 from runs.baselines import references_to_compare, unattended_rotations
 from runs.compare import comparisons
+from runs.judging import advance_judging, due_judgings
 from runs.models import Event, RepeatRecord, RunRecord, Shard, WorkerRecord
 from runs.probes import PROBES, probes
 from runs.release import verdicts
 from runs.replays import REPLAYS
 from runs.run import idempotency
 from runs.schedules import due_schedules, endpoints_without_check, schedule_check, start_due
-from runs.store import history
+from runs.store import history, may_decide
 from runs.suites import TRIALS, run_reference_sets
 from runs.work import CRASHES_BEFORE_ISOLATION, SCORINGS, SHARDS, dispatch, failed_scorings, let_go, responses, rollup
 from runs.work.requests import Requests
@@ -52,6 +53,18 @@ def reconcile() -> int:
         _guarded(_give_up_scoring, scoring_id)
     for repeat_id in _repeats_to_finish():
         _guarded(_finish_repeat, repeat_id)
+    if may_decide():
+        _act_for_people()
+    _stop_silent_workers()
+    _ring_again()
+    _say_what_waits()
+    return n_taken_back
+
+
+def _act_for_people() -> None:
+    """Judge runs, decide releases and start what people planned, where this process may."""
+    for judging_id in due_judgings():
+        _guarded(advance_judging, judging_id)
     for release_id in verdicts.undecided():
         _guarded(_decide, release_id)
     for endpoint_id in endpoints_without_check():
@@ -65,11 +78,7 @@ def reconcile() -> int:
         _guarded(run_reference_sets, rotation_id)
     for earlier, later in references_to_compare():
         _guarded(_compare, earlier, later)
-    _stop_silent_workers()
     idempotency.forget_old_keys()
-    _ring_again()
-    _say_what_waits()
-    return n_taken_back
 
 
 def release_dead_workers(*, place: str, is_gone: Callable[[int, int], bool]) -> int:

@@ -89,6 +89,29 @@ def refusing(*names: str) -> Callable[[Received], Reply]:
     return script
 
 
+def as_gpt5(received: Received) -> Reply:
+    """A script that refuses what OpenAI's reasoning models refuse, in their words, and answers the rest.
+
+    Its server's answerer should think, and honour neither temperature nor seed.
+    """
+    body = received.body
+    unsupported = {"code": "unsupported_parameter"}
+    if body.get("temperature", 1) != 1:
+        words = f"Unsupported value: 'temperature' does not support {body['temperature']} with this model. "
+        return status(400, words=f"{words}Only the default (1) value is supported.", param="temperature")
+    if body.get("logprobs") or "top_logprobs" in body:
+        return status(403, words="You are not allowed to request logprobs from this model")
+    if "max_tokens" in body:
+        words = "Unsupported parameter: 'max_tokens' is not supported with this model. "
+        return status(400, words=f"{words}Use 'max_completion_tokens' instead.", param="max_tokens", **unsupported)
+    refused = ("top_p", "presence_penalty", "frequency_penalty", "stop")
+    if name := next((name for name in refused if name in body), None):
+        words = f"Unsupported parameter: '{name}' is not supported with this model."
+        return status(400, words=words, param=name, **unsupported)
+    ours = ("top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos", "chat_template_kwargs")
+    return unknown_parameter(name) if (name := next((name for name in ours if name in body), "")) else ok()
+
+
 def rotating(at: int, before: Reply, after: Reply) -> Callable[[Received], Reply]:
     """A script that answers otherwise from call number `at` on: another fingerprint, another header."""
     return lambda received: before if received.number < at else after

@@ -8,7 +8,7 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,8 @@ class Answerer:
     honours: which of EVERYTHING it heeds; the others it ignores without a word.
     is_vllm: gives token ids where they are wanted, and calls itself vLLM in its list of models.
     known: what it says to the prompts that it knows, by the text that is asked last; to others it makes something up.
+    n_thinking: tokens that it thinks before each answer, which count to its limit and are not shown; in its usage.
+    openings: words of which one comes before an answer that it knows, so that no two repeats are one text.
     """
 
     honours: Collection[str] = EVERYTHING
@@ -31,6 +33,8 @@ class Answerer:
     fingerprint: str | None = "fp-a"
     n_tokens: int = N_TOKENS
     known: Mapping[str, str] = field(default_factory=dict)
+    n_thinking: int = 0
+    openings: Sequence[str] = ()
     _serial: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def answer(self, path: str, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,9 +66,25 @@ class Answerer:
             "choices": [choice],
             "usage": {"prompt_tokens": 5, "completion_tokens": len(tokens), "total_tokens": 5 + len(tokens)},
         }
+        if self.n_thinking:
+            body["usage"] = self._thoughtful_usage(request, len(tokens))
         if self.is_vllm and request.get("return_token_ids"):
             body["prompt_token_ids"] = [1, 2, 3, 4, 5]
         return body
+
+    def _thoughtful_usage(self, request: Mapping[str, Any], n_tokens: int) -> dict[str, Any]:
+        """Return a usage as OpenAI's reasoning models give it: a token for every four characters of the prompt."""
+        n_prompt = 7 + sum(len(message["content"]) for message in request["messages"]) // 4
+        limit = next((request[name] for name in _LIMITS if request.get(name) is not None), None)
+        n_thinking = self.n_thinking if limit is None else min(self.n_thinking, limit)
+        n_answer = n_thinking + n_tokens
+        return {
+            "prompt_tokens": n_prompt,
+            "completion_tokens": n_answer,
+            "total_tokens": n_prompt + n_answer,
+            "prompt_tokens_details": {"cached_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": n_thinking},
+        }
 
     def models(self, model: str) -> dict[str, Any]:
         """Return the body of the list of models."""
@@ -82,7 +102,7 @@ class Answerer:
         tokens = [draws.choice(WORDS) for _ in range(self.n_tokens)]
         messages = request.get("messages")
         if messages and (said := self.known.get(messages[-1]["content"])) is not None:
-            tokens = said.split()
+            tokens = [*([draws.choice(self.openings)] if self.openings else []), *said.split()]
         limit = next((request[name] for name in _LIMITS if request.get(name) is not None), None)
         stops = request.get("stop") or []
         stops = [stops] if isinstance(stops, str) else stops
@@ -90,8 +110,9 @@ class Answerer:
             for place, token in enumerate(tokens):
                 if any(stop and stop in token + " " for stop in stops):
                     return tokens[:place], "stop"
-        if "max_tokens" in self.honours and limit is not None and limit < len(tokens):
-            return tokens[:limit], "length"
+        room = None if limit is None else max(limit - self.n_thinking, 0)
+        if "max_tokens" in self.honours and room is not None and room < len(tokens):
+            return tokens[:room], "length"
         return tokens, "stop"
 
     def _n_alternatives(self, request: Mapping[str, Any]) -> int | None:

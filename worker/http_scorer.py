@@ -2,10 +2,12 @@
 
 import json
 import random
-import time
+import threading
 import tomllib
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,7 +22,7 @@ from worker.engines.named_secrets import read_headers
 AT_ONCE = 8  # calls
 TRIES = 5
 LONGEST_WAIT_SECONDS = 60.0
-PROBE_TRIES, PROBE_SECONDS, PROBE_WAIT_SECONDS = 3, 5.0, 1.0  # a worker's loop waits for them
+PROBE_TRIES, PROBE_SECONDS, PROBE_WAIT_SECONDS = 3, 5.0, 1.0
 FIELDS = {"url", "auth", "headers"}
 # Sums, half of them wrong: what a service says of these is part of what it is.
 PROBES = tuple(
@@ -50,11 +52,15 @@ class ServiceSilent(Exception):
 
 
 class ScorerService:
-    """One service. `ask` is thread-safe; its calls share connections."""
+    """One service. `ask` and `cut` are thread-safe; its calls share connections."""
 
     def __init__(self, path: Path) -> None:
         """path: a TOML file of `url`, `auth` and `headers`, as endpoints have them. Raises ValueError."""
-        facts = tomllib.loads(path.read_text())  # a TOMLDecodeError is a ValueError
+        self._is_cut = threading.Event()
+        try:
+            facts = tomllib.loads(path.read_text())
+        except ValueError as problem:
+            raise ValueError(f"{path} is no TOML file: {problem}") from None
         known = {"url": "", "auth": "", "headers": {}} | facts
         wrong = facts.keys() - FIELDS or [name for name in ("url", "auth") if not isinstance(known[name], str)]
         if wrong or not known["url"] or not isinstance(known["headers"], dict):
@@ -83,9 +89,9 @@ class ScorerService:
             try:
                 reply = self._wire.post("", body, seconds=seconds)
             except TryFailed as problem:
-                words, wait = str(problem), problem.seconds
+                words, wait = str(problem).rstrip("."), problem.seconds
             except (CallFailed, EndpointRefused) as problem:
-                raise ServiceSilent(self._mask.text(str(problem))) from None
+                raise ServiceSilent(self._mask.text(str(problem).rstrip("."))) from None
             else:
                 if reply.status == 200:
                     return reply.content
@@ -95,8 +101,13 @@ class ScorerService:
                 wait = wished_seconds(reply.headers, datetime.now(UTC))
             if n_failed < tries:
                 wished = backoff_seconds(n_failed, random.Random()) if wait is None else wait  # noqa: S311
-                time.sleep(min(wished, longest_wait))
+                self._is_cut.wait(min(wished, longest_wait))
         raise ServiceSilent(f"{self._mask.text(words)}, {tries} times in a row")
+
+    def cut(self) -> None:
+        """End every call that is under way; `check` is called before it would be tried again."""
+        self._is_cut.set()
+        self._wire.cut()
 
     def close(self) -> None:
         self._wire.close()
@@ -110,11 +121,12 @@ def probe_service(path: Path) -> InstalledScorer:
         return InstalledScorer("http", path.stem, "", "", str(path), str(problem))
     version, replies = "", []
     try:
-        for probe in PROBES:
-            content = service.ask(probe, seconds=PROBE_SECONDS, tries=PROBE_TRIES, longest_wait=PROBE_WAIT_SECONDS)
-            reply = json.loads(content)
-            version = str(reply.get("version", ""))
-            replies.append({name: reply.get(name) for name in ("value", "answer", "scores", "error")})
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            ask = partial(service.ask, seconds=PROBE_SECONDS, tries=PROBE_TRIES, longest_wait=PROBE_WAIT_SECONDS)
+            for content in pool.map(ask, PROBES):
+                reply = json.loads(content)
+                version = str(reply.get("version", ""))
+                replies.append({name: reply.get(name) for name in ("value", "answer", "scores", "error")})
     except ServiceSilent as problem:
         return InstalledScorer("http", path.stem, "", version, str(path), f"it gave no answer to a probe: {problem}")
     except (ValueError, AttributeError, RecursionError):

@@ -131,6 +131,8 @@ def _with_answer(
         system_fingerprint=served_by.system_fingerprint,
         n_tokens=facts.n_tokens,
         n_prompt_tokens=facts.n_prompt_tokens,
+        n_reasoning_tokens=facts.n_reasoning_tokens,
+        n_cached_tokens=facts.n_cached_tokens,
         left_out=facts.left_out,
         clock_ahead=facts.clock_ahead,
         marks=tuple(dict.fromkeys((*response.flags, *retried))),

@@ -16,6 +16,7 @@ from django.db import DatabaseError, close_old_connections, connection
 from evalboard import wings
 from evalboard.core.errors import EvalboardError, LeaseLost
 from runs.compare import work_on_comparison
+from runs.judging import work_on_judgings
 from runs.models import WorkerRecord
 from runs.store import own_process
 from runs.sweep import reconcile, release_dead_workers
@@ -24,6 +25,7 @@ from worker.calls import EndpointClient, OpenClients
 from worker.engines.base import Engine, EngineSpec
 from worker.engines.openai import OpenAIEngine
 from worker.heartbeat import AWAY, Heartbeat
+from worker.http_scorer import PROBE_SECONDS
 from worker.jobs import Job, Station, WorkInterrupted
 from worker.probe import ProbeJob
 from worker.replay import ReplayJob
@@ -67,7 +69,7 @@ class Runner:
             pool=pool,
             hardware={name: value for name, value in hardware.items() if name != "versions"},
             versions=hardware.get("versions", {}),
-            scorers=[asdict(each) for each in find_scorers()],
+            scorers=[asdict(each) for each in find_scorers(wait_seconds=PROBE_SECONDS)],
         )
         self._session = EngineSession(worker=self.worker, hardware=hardware, make_engine=make_engine)
         calls = OpenClients(make_client, worker=self.worker)
@@ -111,7 +113,7 @@ class Runner:
             while not self._station.is_stopping:
                 has_run = not self._station.is_resting and self.claim_and_run()
                 # A few seconds between two shards at the most.
-                if not (work_on_comparison() or work_on_strays() or has_run):
+                if not (work_on_judgings() or work_on_comparison() or work_on_strays() or has_run):
                     break
                 self._tend()
         except DatabaseError as away:

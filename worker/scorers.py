@@ -1,5 +1,7 @@
 """Teams' own scorers on this worker: which there are, and the processes that score (docs/suites.md)."""
 
+import concurrent.futures
+import contextlib
 import functools
 import hashlib
 import importlib.machinery
@@ -10,7 +12,6 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from evalboard.contract.scorer import InstalledScorer, Kind
 from evalboard.core import scoring
 from evalboard.core.answer import split_parts
 from evalboard.core.digest import canonical_json
-from evalboard.core.scoring import ScorerReply, UnreadableReply
+from evalboard.core.scoring import SCORER_NAME, ScorerReply, UnreadableReply
 from runs.work import ToScore
 from worker import sandbox
 from worker.engines.process import DeadlinePassed, LineProcess, LineTooLong, ProcessEnded
@@ -36,24 +37,31 @@ MAX_LINE_BYTES = 1 << 20
 UNCONFINED = "[not confined]"  # before every reason, where the operator lets scorers run so
 MAX_WORDS = 200  # characters of what a scorer wrote on stderr
 PROBE_AGAIN_SECONDS = 600.0
-_probed: dict[Path, tuple[float, int, InstalledScorer]] = {}  # when (monotonic), of which file, and what it is
+STILL_ASKED = "it has yet to answer the probes"
+NAME_RULE = "a scorer's name must be 1 to 80 letters, digits, '.', '_' or '-', beginning with a letter or digit"
+NOT_EXECUTABLE = "it cannot be executed: chmod +x"
+STARTS_WITHOUT_REPLY = 2  # of a process that has never replied; then no more are started
+_looks: dict[Path, "_ServiceLook"] = {}
 NOT_CODE = {"__pycache__", ".git"}
 
 
-def find_scorers(*, asks_again: bool = False) -> list[InstalledScorer]:
+def find_scorers(
+    *, asks_again: bool = False, check: Callable[[], None] = lambda: None, wait_seconds: float = 0.0
+) -> list[InstalledScorer]:
     """List this worker's scorers: entry points of packages, and what EVALBOARD_SCORERS_DIR has.
 
-    That holds programs, and a TOML file for each service. Nothing of theirs is imported or run. asks_again: services
-    too are looked at now; else what they said in the last PROBE_AGAIN_SECONDS counts.
+    That holds programs, and a TOML file for each service. Nothing of theirs is imported or run. asks_again: wait for
+    what services say now; `check` is called every second and may raise. Else what they said in the last
+    PROBE_AGAIN_SECONDS counts: they are asked in threads of their own, and waited for at most `wait_seconds` each.
     """
     points = importlib.metadata.entry_points(group=scorers.GROUP)
     scorers_here = [_look("python", point.name, point.value, partial(_package, point)) for point in points]
     folder = settings.SCORERS_DIR
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.suffix == ".toml":
-            look = partial(_service, path, asks_again=asks_again)
+            look = partial(_service, path, asks_again=asks_again, check=check, wait_seconds=wait_seconds)
             scorers_here.append(_look("http", path.stem, str(path), look))
-        elif path.is_file() and os.access(path, os.X_OK):
+        elif path.is_file() and (os.access(path, os.X_OK) or _begins_as_script(path)):
             scorers_here.append(_look("command", path.name, str(path), partial(_program, path)))
     if settings.UNCONFINED_SCORERS or all(each.kind == "http" for each in scorers_here):
         return scorers_here
@@ -64,6 +72,8 @@ def find_scorers(*, asks_again: bool = False) -> list[InstalledScorer]:
 
 def _look(kind: Kind, name: str, place: str, find: Callable[[], InstalledScorer]) -> InstalledScorer:
     """Return a scorer; one whose files cannot be read has that as its problem."""
+    if SCORER_NAME.fullmatch(name) is None:
+        return InstalledScorer(kind, name, "", "", place, f"{place}: {NAME_RULE}")
     try:
         return find()
     except OSError as problem:
@@ -84,13 +94,35 @@ def _package_paths() -> list[Path]:
     return [path for path in paths if path.exists() and not any(each.is_relative_to(path) for each in private)]
 
 
-def _service(path: Path, *, asks_again: bool) -> InstalledScorer:
-    changed, now = path.stat().st_mtime_ns, time.monotonic()
-    at, known_changed, known = _probed.get(path, (-PROBE_AGAIN_SECONDS, 0, None))
-    if known is None or asks_again or known_changed != changed or now - at > PROBE_AGAIN_SECONDS:
-        known = probe_service(path)
-        _probed[path] = (now, changed, known)
-    return known
+class _ServiceLook:
+    """What a service says, asked in a thread of its own: a slow one delays no other work and no heartbeat."""
+
+    def __init__(self, path: Path, changed: int, before: InstalledScorer | None) -> None:
+        """changed: when its file was. before: what it said last, which counts until the probes are answered."""
+        self._path, self.changed = path, changed
+        self.began = time.monotonic()
+        self.own = before
+        self.thread = threading.Thread(target=self._ask, daemon=True)
+        self.thread.start()
+
+    def _ask(self) -> None:
+        try:
+            self.own = probe_service(self._path)
+        except Exception as problem:  # noqa: BLE001  else it would be "still asked" for ever
+            self.own = InstalledScorer("http", self._path.stem, "", "", str(self._path), f"it broke: {problem}")
+
+
+def _service(path: Path, *, asks_again: bool, check: Callable[[], None], wait_seconds: float) -> InstalledScorer:
+    changed, last = path.stat().st_mtime_ns, _looks.get(path)
+    known = last.own if last is not None and last.changed == changed else None
+    is_due = last is None or last.changed != changed or time.monotonic() - last.began > PROBE_AGAIN_SECONDS
+    if last is None or asks_again or (is_due and not (last.thread.is_alive() and last.changed == changed)):
+        last = _looks[path] = _ServiceLook(path, changed, known)
+    last.thread.join(wait_seconds)
+    while asks_again and last.thread.is_alive():
+        check()
+        last.thread.join(CHECK_SECONDS)
+    return last.own or InstalledScorer("http", path.stem, "", "", str(path), STILL_ASKED)
 
 
 def _package(point: importlib.metadata.EntryPoint) -> InstalledScorer:
@@ -101,12 +133,20 @@ def _package(point: importlib.metadata.EntryPoint) -> InstalledScorer:
     for each in folders:
         files += [path for path in Path(each).rglob("*") if path.is_file() and not NOT_CODE & set(path.parts)]
     base = Path(folders[0]) if folders else files[0].parent if files else Path()
-    problem = "" if files else f"its module {top} is not there"
+    problem = "" if files else f"its module {top} is not there: install it by pip, not as editable (-e)"
     version = point.dist.version if point.dist else ""
     return InstalledScorer("python", point.name, _digest(base, files, point.value), version, point.value, problem)
 
 
+def _begins_as_script(path: Path) -> bool:
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(2) == b"#!"
+    return False
+
+
 def _program(path: Path) -> InstalledScorer:
+    if not os.access(path, os.X_OK):
+        return InstalledScorer("command", path.name, "", "", str(path), f"{NOT_EXECUTABLE} {path}")
     return InstalledScorer("command", path.name, _digest(path.parent, [path], ""), "", str(path))
 
 
@@ -134,11 +174,30 @@ class PlanScorer:
     def __init__(self, plan: scoring.Plan, *, check: Callable[[], None]) -> None:
         self._plan = plan
         self._check = check
-        is_asked = any(spec["kind"] == "http" for spec in scoring.external_specs(plan))
-        here = find_scorers(asks_again=is_asked) if scoring.is_external(plan) else []
-        self._here = {each.digest: each for each in here}
+        self._specs = list(scoring.external_specs(plan))
+        self._here = {each.digest: each for each in self._find()}
         self._processes: dict[bytes, AskedScorer] = {}
         self._lock = threading.Lock()
+
+    def _find(self) -> list[InstalledScorer]:
+        is_called = any(spec["kind"] == "http" for spec in self._specs)
+        return find_scorers(asks_again=is_called, check=self._check) if self._specs else []
+
+    @property
+    def missing(self) -> list[str]:
+        """Return the names of the scorers that were not here at the start."""
+        return [spec["name"] for spec in self._specs if spec["digest"] not in self._here]
+
+    def find_changed(self) -> list[str]:
+        """Return the names of the scorers that are other code by now, or gone.
+
+        A service that no longer answers has answered until now, and is none of them.
+        """
+        now = {(each.kind, each.name): each.digest for each in self._find()}
+        silent = {key for key, digest in now.items() if key[0] == "http" and not digest}
+        here = set(now.values())
+        gone = [spec for spec in self._specs if spec["digest"] not in here]
+        return [spec["name"] for spec in gone if (spec["kind"], spec["name"]) not in silent]
 
     def __enter__(self) -> Self:
         return self
@@ -154,9 +213,19 @@ class PlanScorer:
         for each in responses:
             is_called = scoring.scorer_for(self._plan, each.case_id)["kind"] == "http"
             (called if is_called else others).append(each)
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            for response, scored in zip(called, pool.map(self.score, called), strict=True):
-                yield response.index, scored
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            calls = [pool.submit(self.score, response) for response in called]
+            try:
+                for response, call in zip(called, calls, strict=True):
+                    while not concurrent.futures.wait([call], timeout=CHECK_SECONDS).done:
+                        self._check()
+                    yield response.index, call.result()
+            except BaseException:  # the work must end: no call is waited for
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in self._processes.values():
+                    if isinstance(process, ServiceCalls):
+                        process.cut()
+                raise
         for response in others:
             self._check()
             yield response.index, self.score(response)
@@ -195,11 +264,12 @@ class AskedScorer(ABC):
     def __init__(self, spec: Mapping[str, Any], installed: InstalledScorer, check: Callable[[], None]) -> None:
         self._spec, self._installed, self._check = spec, installed, check
         self._n_silent = 0  # responses in a row without a reply
+        self._n_allowed = FAILURES_IN_A_ROW
         self._last_problem = ""
 
     def score(self, response: ToScore) -> ScorerReply:
         """Score one response; an unscored one has the scorer's words."""
-        if self._n_silent >= FAILURES_IN_A_ROW:
+        if self._n_silent >= self._n_allowed:
             return _unscored(f"{self._last_problem} It was so {self._n_silent} times in a row, so no more were tried.")
         try:
             line = self._ask(_line(response, self._spec["options"]))
@@ -239,6 +309,7 @@ class ScorerProcess(AskedScorer):
     """A package or a program, in a confined process of its own."""
 
     _process: LineProcess | None = None
+    _has_replied = False
 
     def close(self) -> None:
         if self._process is not None:
@@ -254,9 +325,14 @@ class ScorerProcess(AskedScorer):
         try:
             process = self._process = self._process or self._start()
             process.send(line, seconds=seconds)
-            return self._receive(process, deadline=began + seconds)
+            line_back = self._receive(process, deadline=began + seconds)
+            self._has_replied, self._n_allowed = True, FAILURES_IN_A_ROW
+            return line_back
         except DeadlinePassed:
-            what = f"gave no score within {self._spec['seconds']:g} seconds."
+            what = f"gave no score within {seconds:g} seconds."
+            if not self._has_replied:  # each start takes START_SECONDS more
+                self._n_allowed = STARTS_WITHOUT_REPLY
+                what = f"{what} It must flush each line that it writes."
         except LineTooLong:
             what = f"wrote a line of more than {MAX_LINE_BYTES} bytes."
         except ProcessEnded:
@@ -302,6 +378,10 @@ class ServiceCalls(AskedScorer):
 
     def close(self) -> None:
         self._service.close()
+
+    def cut(self) -> None:
+        """End the calls that other threads make."""
+        self._service.cut()
 
     def _start_over(self) -> None:
         pass  # each call has a reply of its own

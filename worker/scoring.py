@@ -1,5 +1,6 @@
 """Scores repeats by the scorers that a team brought, each in a confined process of its own."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -28,16 +29,23 @@ class ScoreJob(RequestedJob):
 
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
         work = scoring_work(lease.id)
-        here = find_scorers()
-        if missing := set(work.needs) - {each.digest for each in here}:
-            report_scorers(worker=self._station.worker, scorers=[asdict(each) for each in here])
-            self.let_go(lease, f"The scorer with digest {missing.pop()[:8]} is no longer on this worker.")
-            return
-        self._station.note(f"Scores repeat {work.repeat.index} of run {work.repeat.run_id}.")
         with PlanScorer(work.scorer.spec, check=partial(self._station.check, heartbeat)) as scorers:
+            if self._leaves(lease, scorers.missing):
+                return
+            self._station.note(f"Scores repeat {work.repeat.index} of run {work.repeat.run_id}.")
             given: dict[int, ScorerReply] = {}
             for part in read_to_score(work.repeat):
                 given |= scorers.score_all(part)
                 heartbeat.persist(partial(SCORINGS.write, lease=lease, n_done=len(given)))
+            if self._leaves(lease, scorers.find_changed()):  # a new file in the middle, which a process may have read
+                return
         heartbeat.persist(partial(finish_scoring, lease=lease, given=given))
         self._station.note("")
+
+    def _leaves(self, lease: Lease, missing: Sequence[str]) -> bool:
+        """Give the row back where scorers are not here, or not what they were; tell whether that was so."""
+        if missing:
+            here = [asdict(each) for each in find_scorers()]
+            report_scorers(worker=self._station.worker, scorers=here)
+            self.let_go(lease, f"The scorer {missing[0]} is no longer what it was on this worker.")
+        return bool(missing)

@@ -1,7 +1,7 @@
 """Decide which user-supplied addresses this installation may send to: one rule for all of them.
 
 The right to add a webhook or an endpoint must not give access to what only this installation's machines can reach.
-`hosts` are those that the operator has named, EVALBOARD_ENDPOINT_HOSTS.
+`hosts` are those that the operator has named, EVALBOARD_ENDPOINT_HOSTS, and our own services as `!host:port`.
 """
 
 import ipaddress
@@ -29,6 +29,12 @@ def endpoint_host_problem(
 
     One address that may not be reached is enough. `port` None: of an entry with a port, the host alone counts.
     """
+    addresses = list(addresses)
+    if _is_own(host, addresses, port, hosts):
+        return (
+            f"Port {port} of {host} is one of Evalboard's own services, and no endpoint is called there. Where another "
+            "machine is meant, give its name in place of a local address."
+        )
     named = _is_named(host, port, hosts)
     if not named and EVERY_PUBLIC_HOST not in hosts:
         return (
@@ -79,6 +85,19 @@ def _is_named(host: str, port: int | None, hosts: Collection[str]) -> bool:
     if port is None:
         return any(entry.startswith(start) and entry[len(start) :].isdigit() for entry in hosts)
     return f"{start}{port}" in hosts
+
+
+def _is_own(host: str, addresses: Iterable[Address], port: int | None, hosts: Collection[str]) -> bool:
+    name = host.casefold().rstrip(".").removeprefix("[").removesuffix("]")
+    names = {name, *map(str, addresses)}
+    if name.rpartition(".")[2] == "localhost" or any(map(_is_here, addresses)):
+        names.add("127.0.0.1")
+    return any(f"!{known}:{port}" in hosts for known in names)
+
+
+def _is_here(address: Address) -> bool:
+    inner = _stands_for(address) if isinstance(address, ipaddress.IPv6Address) else None
+    return any(each.is_loopback or each.is_unspecified for each in (address, inner) if each is not None)
 
 
 def _is_metadata(address: Address) -> bool:

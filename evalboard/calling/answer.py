@@ -20,7 +20,7 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.trace import ClockAhead, measure_clock
 from evalboard.importers import backends, responses_api
 from evalboard.importers.calls import read_call
-from evalboard.importers.completions import broken_off, count, ending_problem, error_words, read_usage, refuses_prompt
+from evalboard.importers.completions import broken_off, count_usage, ending_problem, error_words, refuses_prompt
 from evalboard.importers.event_streams import BROKEN_OFF, read_stream
 from evalboard.importers.field_values import shortened, text, whole
 from evalboard.importers.json_files import parse_value
@@ -173,7 +173,7 @@ def read_answer(
         return _failed("no_answer", response.error if body.get("choices") else "The answer holds no choice.")
     if not response.finish_reason:
         return _failed("no_answer", "The answer does not say why it ended, so that it may be part of one.")
-    usage, choice = read_usage(body), body["choices"][0]
+    usage, choice = count_usage(body), body["choices"][0]
     seed = whole(body.get("seed"))
     facts = CallFacts(
         **_facts_of(headers, body, response.served_by),
@@ -182,8 +182,10 @@ def read_answer(
         n_tries=timing.n_tries,
         status=reply.status,
         seed_echoed=whole(choice.get("seed")) if seed is None else seed,
-        n_tokens=count(usage.get("completion_tokens")),
-        n_prompt_tokens=count(usage.get("prompt_tokens")),
+        n_tokens=usage.n_tokens,
+        n_prompt_tokens=usage.n_prompt,
+        n_reasoning_tokens=usage.n_reasoning,
+        n_cached_tokens=usage.n_cached,
         left_out=built.left_out,
         dropped=response.dropped,
         clock_ahead=_clock(headers, timing),

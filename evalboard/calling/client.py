@@ -399,8 +399,8 @@ class ApiClient:
         with self._dialect_lock:
             learnt = learn(self._dialect, built, words)
             if learnt is not None and not self._learns:
-                is_renamed = learnt.is_completion_limit and not self._dialect.is_completion_limit
-                learnt = replace(learnt, refused=frozenset()) if is_renamed else None
+                # Under which name an answer's limit goes, it learns all the same.
+                learnt = None if learnt.refused != self._dialect.refused else learnt
             if learnt is not None:
                 self._dialect = learnt
                 logger.info("The endpoint %s does not take all parameters: %s", self._server.name, learnt)

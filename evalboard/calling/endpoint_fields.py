@@ -18,11 +18,19 @@ MAX_HEADER_CHARS = 1000
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
-# Headers with credentials: the value must be the name of a variable.
-SECRET_NAME = re.compile(
+# Fields with credentials, which are never stored.
+SECRET_FIELD = re.compile(
     r"(?:.*[-_])?(?:authorization|cookie|api[-_]?key|apikey|auth|token|access[-_]?key|secret|password|credential)s?",
     re.IGNORECASE,
 )
+# Headers with credentials, by their last word: the value must be the name of a variable.
+SECRET_HEADER = re.compile(
+    r"(?:.*[-_])?(?:authorization|cookie|[a-z]*(?:token|secret|password|passwd|credential)|auth|bearer|jwt|"
+    r"(?:x|api|access|auth|secret|private|subscription)*key)s?(?:[-_]?[0-9]+)?",
+    re.IGNORECASE,
+)
+# Keys of several clouds are digits alone.
+HEX_KEY = re.compile(r"[0-9a-f]{32,}", re.IGNORECASE)
 # Those that HTTP itself needs, or that would change where a call goes.
 HTTP_OWN = re.compile(
     r"accept|accept-encoding|connection|content-.*|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade",
@@ -64,15 +72,18 @@ def clean_base_url(text: str, *, hosts: Collection[str]) -> tuple[str, str | Non
     return clean, _host_problem(parts.scheme, host, port, hosts)
 
 
-def header_problems(headers: Mapping[str, Any], *, auth: str) -> dict[str, str]:
-    """Return the problems of constant headers, by field."""
+def header_problems(headers: Mapping[str, Any], *, auth: str, keys: Collection[str]) -> dict[str, str]:
+    """Return the problems of constant headers, by field.
+
+    keys: patterns of the variables that they may name.
+    """
     problems: dict[str, str] = {}
     if len(headers) > MAX_HEADERS:
         problems["headers"] = f"Give at most {MAX_HEADERS} headers."
     if len({name.casefold() for name in headers}) < len(headers):
         problems["headers"] = "Give every header once; capital and small letters are the same."
     for name, value in headers.items():
-        if problem := _header_problem(name, value, has_auth=bool(auth)):
+        if problem := _header_problem(name, value, has_auth=bool(auth), keys=keys):
             # A header's name may be a key that slipped: it is repeated only where it is a name.
             is_name = HEADER_NAME.fullmatch(name) and not looks_like_key(name)
             problems[f"headers.{name}" if is_name else "headers"] = problem
@@ -93,12 +104,12 @@ def extra_body_problems(body: Mapping[str, Any]) -> dict[str, str]:
         if BODY_OWN.fullmatch(name) or name in SAMPLING_FIELDS or name in THINKING_FIELDS
     }
     for path, value in _walk(body, "extra_body"):
-        if isinstance(value, str) and (looks_like_key(value) or SECRET_NAME.fullmatch(path.rpartition(".")[2])):
+        if isinstance(value, str) and (looks_like_key(value) or SECRET_FIELD.fullmatch(path.rpartition(".")[2])):
             problems[path] = "A key must not be stored; give it as a header that names a variable."
     return problems
 
 
-def _header_problem(name: str, value: Any, *, has_auth: bool) -> str | None:
+def _header_problem(name: str, value: Any, *, has_auth: bool, keys: Collection[str]) -> str | None:
     if not HEADER_NAME.fullmatch(name) or looks_like_key(name):
         return "A header's name has letters, digits and dashes only."
     if HTTP_OWN.fullmatch(name):
@@ -108,10 +119,10 @@ def _header_problem(name: str, value: Any, *, has_auth: bool) -> str | None:
     if isinstance(value, Mapping):
         if set(value) != {"env"}:
             return 'Must be text, or {"env": "NAME"} with the name of a worker\'s variable.'
-        return variable_problem(value["env"])
+        return variable_problem(value["env"], allowed=keys)
     if not isinstance(value, str) or not HEADER_VALUE.fullmatch(value) or len(value) > MAX_HEADER_CHARS:
         return f"Must be at most {MAX_HEADER_CHARS} plain characters on one line."
-    if SECRET_NAME.fullmatch(name) or looks_like_key(value):
+    if SECRET_HEADER.fullmatch(name) or looks_like_key(value) or HEX_KEY.fullmatch(value):
         return 'A key must not be stored; give {"env": "NAME"} with the name of a worker\'s variable.'
     return None
 

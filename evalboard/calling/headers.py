@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from evalboard.calling.calls import EndpointRefused, KeyUnreadable
@@ -16,12 +16,13 @@ FIXED_HEADERS = frozenset(
 )
 
 
-def read_variable(name: str, *, place: str = "", advice: str = "") -> str:
+def read_variable(name: str, *, allowed: Collection[str], place: str = "", advice: str = "") -> str:
     """Return the secret in an environment variable. Raises KeyUnreadable.
 
-    place: behind its name, which machine's it is. advice: what to do where it is not set.
+    allowed: patterns of the variables that may be read. place: behind its name, which machine's it is. advice: what to
+    do where it is not set.
     """
-    if problem := variable_problem(name):
+    if problem := variable_problem(name, allowed=allowed):
         raise KeyUnreadable(f"The endpoint's key cannot be read. {problem}")
     if not (secret := os.environ.get(name, "").strip()):
         raise KeyUnreadable(f"The environment variable {name} is not set{place}.", advice)
@@ -36,7 +37,7 @@ def require_plain(secret: str, where: str) -> str:
 
 
 def read_headers(
-    auth: str, headers: Mapping[str, Any], read_secret: Callable[[str], str] = read_variable
+    auth: str, headers: Mapping[str, Any], read_secret: Callable[[str], str]
 ) -> tuple[dict[str, str], Mask]:
     """Return the headers of every call with their secrets, and what hides those. Raises EndpointRefused.
 

@@ -65,7 +65,7 @@ class Recording:
         line |= {"n_cases": len(self.suite.cases), "request": unsent} | (
             {"target": case.target} if case.target is not None else {}
         )
-        if self._scorer(case)["kind"] not in (scoring.RECORDED.name, *scoring.EXTERNAL):
+        if scoring.KINDS[self._scorer(case)["kind"]].scores_here:
             line["suite"] = self.suite.slug
         if isinstance(outcome, Answered | FailedCall) and outcome.exchange is not None:
             call, exchange = outcome.call, outcome.exchange

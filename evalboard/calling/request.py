@@ -66,6 +66,7 @@ class Dialect:
 
     refused: frozenset[str] = frozenset()
     is_completion_limit: bool = False  # max_completion_tokens in place of max_tokens
+    is_plain_limit: bool = False  # max_tokens in place of a profile's max_completion_tokens
     is_litellm: bool = False  # whose cache is switched off by a field of the body
 
 
@@ -92,6 +93,9 @@ def build(
 ) -> Built:
     """Return the call for a case. Raises NotCallable."""
     settings = dict(request.sampling)
+    is_whole = "max_completion_tokens" in settings  # thinking included, whatever the suite allows an answer
+    if is_whole:
+        settings["max_tokens"] = settings.pop("max_completion_tokens")
     wanted = _wanted(settings, in_full=is_vllm)
     left_out = [name for name in wanted if name in dialect.refused]
     wanted = {name: value for name, value in wanted.items() if name not in dialect.refused}
@@ -102,7 +106,7 @@ def build(
         left_out += ["stop"] if "stop" in wanted else []
         wanted = {name: value for name, value in wanted.items() if name not in (*NOT_IN_RESPONSES, "stop")}
     body: dict[str, Any] = {"model": model, **_prompt(request, api)}
-    body |= _as_sent(wanted, api, dialect)
+    body |= _as_sent(wanted, api, dialect, is_whole=is_whole)
     if is_vllm and api != "responses" and "return_token_ids" not in dialect.refused:
         body["return_token_ids"] = True
     is_uncached = dialect.is_litellm and "cache" not in dialect.refused
@@ -128,6 +132,8 @@ def learn(dialect: Dialect, built: Built, words: str) -> Dialect | None:
         return None
     if "max_tokens" in named and not dialect.is_completion_limit:
         return replace(dialect, is_completion_limit=True)
+    if "max_completion_tokens" in named and not dialect.is_completion_limit and not dialect.is_plain_limit:
+        return replace(dialect, is_plain_limit=True)
     refused = {PROFILE_NAMES.get(name, name) for name in named} - NEVER_LEFT_OUT - dialect.refused
     return replace(dialect, refused=dialect.refused | refused) if refused else None
 
@@ -149,7 +155,7 @@ def _wanted(settings: Mapping[str, Any], *, in_full: bool) -> dict[str, Any]:
     return wanted
 
 
-def _as_sent(wanted: Mapping[str, Any], api: str, dialect: Dialect) -> dict[str, Any]:
+def _as_sent(wanted: Mapping[str, Any], api: str, dialect: Dialect, *, is_whole: bool) -> dict[str, Any]:
     """The settings by the names that the API has for them."""
     sent = {name: value for name, value in wanted.items() if name not in ("logprobs", "max_tokens", "reasoning_effort")}
     k = wanted.get("logprobs")
@@ -161,7 +167,8 @@ def _as_sent(wanted: Mapping[str, Any], api: str, dialect: Dialect) -> dict[str,
         else:
             sent |= {"top_logprobs": k, "include": ["message.output_text.logprobs"]}
     if "max_tokens" in wanted:
-        name = "max_completion_tokens" if dialect.is_completion_limit else "max_tokens"
+        is_renamed = dialect.is_completion_limit or (is_whole and api == "chat" and not dialect.is_plain_limit)
+        name = "max_completion_tokens" if is_renamed else "max_tokens"
         sent["max_output_tokens" if api == "responses" else name] = wanted["max_tokens"]
     if "reasoning_effort" in wanted:
         effort = wanted["reasoning_effort"]

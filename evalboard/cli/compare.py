@@ -107,7 +107,9 @@ def _describe_speed(sides: "ComparedSides") -> str:
     pairs = ((what, getattr(baseline, name), getattr(candidate, name), unit) for what, name, unit in named)
     known = [(what, (ours, theirs), unit) for what, ours, theirs, unit in pairs if None not in (ours, theirs)]
     parts = [f"{what} {' to '.join(f'{fixed(end, 2)}{unit}' for end in ends)}" for what, ends, unit in known]
-    return f"An answer: {', '.join(parts)}." if parts else ""
+    costs = [side.cost.text for side in (sides.baseline, sides.candidate) if side.cost]
+    cost = f" Cost of the runs: {' to '.join(costs)}." if len(costs) == 2 else ""
+    return f"An answer: {', '.join(parts)}.{cost}" if parts else ""
 
 
 def _list_changes(prompts: "PromptsCompared") -> list[str]:

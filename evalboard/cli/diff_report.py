@@ -23,7 +23,9 @@ from evalboard.cli.summary import (
 from evalboard.client.errors import WrongUse
 from evalboard.contract.compare import SIDES
 from evalboard.core.compare import cut_pair, cut_texts
+from evalboard.core.scoring import is_external
 from evalboard.wording.numbers import counted, fixed, nats, percent, points, score_range
+from evalboard.wording.scorers import ONLY_A_WORKER, name_scorer
 
 if TYPE_CHECKING:
     from evalboard.contract.compare import ComparedCase
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from evalboard.core.compare import ResponseFacts
     from evalboard.core.trace import Vocabulary
     from evalboard.logged.comparing import LogComparison, WorstCase
+    from evalboard.logged.memory import LogRun
     from evalboard.logged.sources import SplitRun
 
 LETTERS = "AB"
@@ -164,22 +167,27 @@ def _count_shown(worst: "Sequence[WorstCase]", limit: int) -> str:
 def _list_ranges(made: "LogComparison") -> list[str]:
     """Say the range of each side's repeats, why a side has no score, and what its log lacks."""
     lines, comparison = [], made.comparison
-    for letter, side in zip(LETTERS, (comparison.sides.baseline, comparison.sides.candidate), strict=True):
+    sides, runs = (comparison.sides.baseline, comparison.sides.candidate), (made.baseline, made.candidate)
+    for letter, side, run in zip(LETTERS, sides, runs, strict=True):
         if len(side.buckets) > 1:
             n = len(side.buckets)
-            lines.append(f"{letter}: {n} backends answered, so it has no score as a whole. Given alone, it is split.")
+            lines.append(f"{letter}: {n} backends answered, so it has no score as a whole. To see each, diff it alone.")
         elif all(repeat.score is None for repeat in side.repeats):
-            why = (
-                "the log holds none, or answers are missing."
-                if comparison.score.difference is None
-                else "answers are missing in each. The points are of the cases that both sides answered."
-            )
-            lines.append(f"{letter}: no repeat has a score: {why}")
+            lines.append(f"{letter}: no repeat has a score: {_explain_no_score(made, run)}")
         elif side.range is not None and len(side.repeats) > 1:
             lines.append(f"{letter}: {score_range(*side.range)} in {counted(len(side.repeats), 'repeat')}.")
     notes = [run.notes for run in (made.baseline, made.candidate)]
     lines += [f"note on {'A and B' if note in notes[1] else 'A'}: {note}" for note in notes[0]]
     return lines + [f"note on B: {note}" for note in notes[1] if note not in notes[0]]
+
+
+def _explain_no_score(made: "LogComparison", run: "LogRun") -> str:
+    plan = run.suite_version.scorer.spec
+    if run.is_log and is_external(plan):
+        return f"its suite is scored by {name_scorer(plan)}, and {ONLY_A_WORKER.format(log='LOG')}"
+    if made.comparison.score.difference is None:
+        return "the log holds none, or answers are missing."
+    return "answers are missing in each. The points are of the cases that both sides answered."
 
 
 def _render_worst(made: "LogComparison", worst: "WorstCase") -> str:

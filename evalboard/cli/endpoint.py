@@ -14,15 +14,19 @@ from evalboard.client.access import connect
 from evalboard.client.program import as_typed
 from evalboard.client.progress import probe_progress
 from evalboard.client.waiting import GIVE_UP_SECONDS
+from evalboard.core.cost import parse_price
 from evalboard.core.secret_names import variable_problem
 from evalboard.wording.probe_states import DAILY_CHECK_COST
-from evalboard.wording.run import clock, describe_try
+from evalboard.wording.run import clock, describe_price, describe_try
 
 if TYPE_CHECKING:
+    from evalboard.client.answers import Answer
+    from evalboard.client.rest import RestClient
     from evalboard.contract.catalogue import Endpoint
     from evalboard.contract.probe import Probe
 
 app = typer.Typer(help="Endpoints.", no_args_is_help=True)
+PRICE_HELP = "The price of a million tokens; also cached=, reasoning= and currency= (default: USD)."
 AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 
 
@@ -75,12 +79,17 @@ def add(
     daily_check: Annotated[
         bool, typer.Option(help=f"Check daily which parameters it honours, from its first use on. {DAILY_CHECK_COST}")
     ] = False,
+    price: Annotated[str, typer.Option(metavar="input=2.50,output=10", help=PRICE_HELP)] = "",
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Check what it honours, if a worker can; up to 26 short calls.")
+    ] = True,
+    give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: AsJson = False,
 ) -> None:
-    """Add an external server that speaks OpenAI's protocol."""
+    """Add an external server that speaks OpenAI's protocol, and check what it honours."""
     if key_env and key_file:
         raise typer.BadParameter("The key is read from one place; give one of the two.", param_hint="--key-file")
-    if problem := variable_problem(key_env) if key_env else None:
+    if problem := variable_problem(key_env, allowed=None) if key_env else None:
         # Here, so that a key which slipped goes over no wire.
         raise typer.BadParameter(problem, param_hint="--key-env")
     named = parse_headers(header or [], "--header") | {
@@ -92,10 +101,19 @@ def add(
     chosen |= {"calls_per_minute": calls_per_minute}
     body |= {field: value for field, value in chosen.items() if value}
     body |= {"headers": named} if named else {}
+    body |= {"price": parse_price(price)} if price else {}
     body |= {"extra_body": parse_body(extra_body)} if extra_body else {}
     with connect() as client:
         answer = client.create_endpoint(body)
-    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render_added(answer.value))
+        added = answer.value
+        if not as_json:
+            typer.echo(_render_added(added))
+        is_checked = check and _has_worker(client, added.pool)
+        probe = _check(client, {"endpoint": name}, give_up_after=give_up_after) if is_checked else None
+    if as_json:
+        typer.echo(json.dumps(answer.json | {"check": probe and probe.json}, ensure_ascii=False))
+    else:
+        typer.echo(render_check(probe.value) if probe else _render_unchecked(added, is_wanted=check))
 
 
 @app.command("set")
@@ -112,20 +130,27 @@ def set_(
             help="Whether system_fingerprint differs per call and identifies no server.",
         ),
     ] = None,
+    price: Annotated[str, typer.Option(metavar="input=2.50,output=10|none", help=PRICE_HELP)] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Set what finish reasons of an external endpoint mean, and whether its fingerprints identify servers."""
+    """Set an endpoint's price, what finish reasons mean, and whether fingerprints identify servers."""
     answer = None
     with connect() as client:
         if ending:
             answer = client.set_endings(name, dict(parse_pair(text, "WORD=ENDING", "--ending") for text in ending))
         if ignore_fingerprint is not None:
             answer = client.ignore_fingerprint(name, ignores=ignore_fingerprint)
+        if price:
+            answer = client.set_price(name, None if price == "none" else parse_price(price))
     if answer is None:
-        raise typer.BadParameter("Give what to set: --ending or --ignore-fingerprint.", param_hint="--ending")
-    set_ = [f"{word} means {meaning}" for word, meaning in answer.value.endings.items()]
-    if answer.value.ignores_fingerprint is not None:
+        hint = "Give what to set: --price, --ending or --ignore-fingerprint."
+        raise typer.BadParameter(hint, param_hint="--price")
+    set_ = [f"{word} means {meaning}" for word, meaning in (answer.value.endings if ending else {}).items()]
+    if ignore_fingerprint is not None:
         set_.append(f"fingerprints are {'ignored' if answer.value.ignores_fingerprint else 'read'}")
+    if price:
+        known = answer.value.price
+        set_.append(describe_price(known.to_json()) if known else "the price is not known")
     text = f"Endpoint {name}: {', '.join(set_)}."
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else as_typed(text))
 
@@ -158,18 +183,9 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Find out which parameters an endpoint honours. Without --wait it prints where the check is and ends."""
-    body: dict[str, Any] = {"endpoint": name, "kind": "capability"} | ({"profile": profile} if profile else {})
+    body = {"endpoint": name} | ({"profile": profile} if profile else {})
     with connect() as client:
-        answer = client.create_probe(body)
-        probe_id = answer.value.id
-        if wait_:
-            answer = follow_to_end(
-                lambda: client.probe(probe_id),
-                probe_progress,
-                sentence=f"Check {probe_id} goes on.",
-                come_back=f"evalboard probe --show {probe_id}",
-                give_up_after=give_up_after,
-            )
+        answer = _check(client, body, give_up_after=give_up_after if wait_ else None)
     if wait_:
         decide()
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else render_check(answer.value))
@@ -177,28 +193,62 @@ def check(
     raise typer.Exit(FAILED if wait_ and is_unknown else 0)
 
 
+def _has_worker(client: "RestClient", pool: str) -> bool:
+    """Return whether a worker of the pool is alive, which could make the check."""
+    rows = (answer.value for answer in client.workers())
+    return any(row.pool == pool and row.state not in ("silent", "stopped") for row in rows)
+
+
+def _check(client: "RestClient", body: dict[str, Any], *, give_up_after: float | None) -> "Answer[Probe]":
+    """Start a check, and follow it to its end unless give_up_after is None."""
+    answer = client.create_probe({**body, "kind": "capability"})
+    if give_up_after is None:
+        return answer
+    probe_id = answer.value.id
+    return follow_to_end(
+        lambda: client.probe(probe_id),
+        probe_progress,
+        sentence=f"Check {probe_id} goes on.",
+        come_back=f"evalboard probe --show {probe_id}",
+        give_up_after=give_up_after,
+    )
+
+
 def render_check(probe: "Probe") -> str:
     """Return where a check is, and once it has ended its sentence and its table, in columns."""
     title = f"Check {probe.id} of {probe.endpoint}, profile {probe.profile}: {probe.status}. {probe.url}"
     if probe.finding is None:
-        return "\n".join([title, *([" ".join(probe.error.split())] if probe.error else [])])
-    from evalboard.wording.capability import LABELS, describe_parameter, describe_state_of_parameter
+        expected = [probe.expected_cost.text] if probe.expected_cost else []
+        return "\n".join([title, *expected, *([" ".join(probe.error.split())] if probe.error else [])])
+    from evalboard.wording.capability import (
+        LABELS,
+        describe_fit,
+        describe_parameter,
+        describe_state_of_parameter,
+        suggest_profile,
+    )
 
+    if not (seen := probe.finding.numbers.get("rows", [])):
+        return f"{title}\n{probe.finding.sentence}"
+    cost = [f"It cost {probe.cost.text}."] if probe.cost else []
     rows = [
         (LABELS.get(row["parameter"], row["parameter"]), describe_state_of_parameter(row), describe_parameter(row))
-        for row in probe.finding.numbers.get("rows", [])
+        for row in seen
     ]
-    states = {row["parameter"]: row["state"] for row in probe.finding.numbers.get("rows", [])}
-    refused = [name for name in ("temperature", "logprobs") if states.get(name) == "refused"]
-    advice = [f"It refuses {' and '.join(refused)}: run it under --profile hosted, which does not ask for them."]
-    return "\n".join([title, probe.finding.sentence, *(columns(rows) if rows else []), *(advice if refused else [])])
+    following = f"evalboard run sample --endpoint {probe.endpoint} --profile {suggest_profile(seen)} --wait"
+    return "\n".join([title, probe.finding.sentence, *columns(rows), *cost, describe_fit(seen), as_typed(following)])
 
 
 def _render_added(endpoint: "Endpoint") -> str:
     key = f"the key is read from {endpoint.auth} on the worker" if endpoint.auth else "without a key"
     first = f"Endpoint {endpoint.slug} is there: {endpoint.model.address} at {endpoint.base_url}, {key}."
     daily = f"\nIt is checked daily from its first run or probe on. {DAILY_CHECK_COST}" if endpoint.daily_check else ""
-    return as_typed(f"{first}{daily}\nSee what it honours: evalboard endpoint check {endpoint.slug} --wait")
+    return as_typed(f"{first}{daily}")
+
+
+def _render_unchecked(endpoint: "Endpoint", *, is_wanted: bool) -> str:
+    why = f"Pool {endpoint.pool} has no worker, so it was not checked. " if is_wanted else ""
+    return as_typed(f"{why}See what it honours: evalboard endpoint check {endpoint.slug} --wait")
 
 
 def _list_cells(each: "Endpoint") -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from evalboard.cli import (
     export,
     follow,
     imports,
+    labels,
     probe,
     profile,
     release,
@@ -85,6 +86,7 @@ app.command()(release.settle)
 app.command()(release.rerun)
 app.command()(case.case)
 app.command()(replay.replay)
+app.command()(labels.labels)
 app.command()(probe.probe)
 app.command()(vendors.vendors)
 app.command("verify-release")(verify_release.verify_release)

@@ -153,6 +153,9 @@ def print_release(release: "Release", *, lean: str | None = None) -> None:
     """Print the verdict, or the lean if given, the summary, the serving stacks, and the next steps."""
     word = describe_verdict(release.verdict) if lean is None else describe_lean(lean)
     typer.echo(f"Release {release.id}: {word}. {release.url}\n{release.summary}")
+    for gate in release.gates:
+        if costs := [side.cost.text for side in (gate.baseline, gate.candidate) if side.cost]:
+            typer.echo(f"Cost of the runs of {gate.suite}: {' and '.join(costs)}.")
     if lean is not None:
         typer.echo(NO_VERDICT)
     for line in _render_table(release.gates) if len(release.gates) > 1 else []:
@@ -245,6 +248,7 @@ def rerun(
     ] = None,
     profile: Annotated[str, typer.Option(help="Another profile; default: the side's own.")] = "",
     reference: Annotated[bool, typer.Option("--reference", help="Run only the suite's reference set.")] = False,
+    shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle the cases in each repeat.")] = False,
     key: Annotated[str, typer.Option(help="Sent again with the same key, the request starts no second run.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
 ) -> None:
@@ -252,6 +256,7 @@ def rerun(
     parse_id(release, "RELEASE")
     body: dict[str, Any] = {"profile": profile} if profile else {}
     body |= ({} if gate is None else {"gate": gate}) | ({"is_reference": True} if reference else {})
+    body |= {"is_shuffled": True} if shuffle else {}
     for text in side or []:
         name, _, endpoint = text.partition(":")
         if name not in ("baseline", "candidate"):

@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -17,9 +18,11 @@ from evalboard.cli.wait import conclude, follow_run
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, ask_until_answered, make_follower
 from evalboard.contract.treatments import TREATMENTS
+from evalboard.core.errors import EvalboardError
 from evalboard.wording.run import describe_ahead
 
 if TYPE_CHECKING:
+    from evalboard.client.rest import RestClient
     from evalboard.contract.run import Run
 
 Made = TypeVar("Made")
@@ -137,6 +140,8 @@ def run(
             cost = client.run_estimate(**named)
             typer.echo(json.dumps(cost.json) if as_json else cost.value.sentence)
             return
+        for where in () if as_json or not suite else filter(None, (in_turn_with, endpoint)):
+            _echo_cost(client, {"suite": suite, "endpoint": where, "profile": profile, "repeats": str(repeats)})
         opponent = None
         if against:
             opponent = find_opponent(
@@ -188,6 +193,13 @@ def run(
             give_up_after=give_up_after,
             as_json=as_json,
         )
+
+
+def _echo_cost(client: "RestClient", named: dict[str, str]) -> None:
+    """Print what a run would cost, before it starts, if its endpoint has a price."""
+    with suppress(EvalboardError):  # what refuses the run says so
+        if (cost := client.run_estimate(**named).value.cost) is not None:
+            typer.echo(f"Cost on {named['endpoint']}: {cost.text[:1].lower()}{cost.text[1:]}", err=True)
 
 
 def _ask_again(run: "Run") -> dict[str, Any]:

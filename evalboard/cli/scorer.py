@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -122,8 +123,9 @@ def resolve(client: "RestClient", text: str) -> str:
     there = [each.value for each in client.scorers()]
     kinds = {each.kind for each in there if each.name == text}
     if not kinds:
-        names = ", ".join(sorted({each.name for each in there})) or "none"
-        raise WrongUse(f"{text} is no kind of scorer, and no worker has a scorer of that name; they have: {names}.")
+        names = ", ".join(sorted({each.name for each in there if each.digest})) or "none"
+        text = f"{text} is no kind of scorer, and no worker has a scorer of that name; they have: {names}"
+        raise WrongUse(f"{text}. A worker looks for new ones every 15 seconds.")
     if len(kinds) > 1:
         raise WrongUse(f'Workers have {text} of two kinds. Name one: {{"kind": "command", "name": "{text}"}}.')
     return json.dumps({"kind": kinds.pop(), "name": text})
@@ -147,6 +149,9 @@ def _render(rescored: "RescoredRun", own: str, cases: "list[RescoredCase]") -> s
     lines = list(describe_rescored(rescored, own))
     if rescored.n_cases and rescored.points is not None:
         lines.append(f"  scorer  {counted(rescored.n_cases, 'case')}  {signed(rescored.points)} points")
+    if why := Counter(case.reason_after for case in cases if case.reason_after and None in case.after):
+        [(reason, _)] = why.most_common(1)  # whole: its end says what to do
+        lines.append(f"  {printable(' '.join(reason.split()))}")
     rows = [_case_cells(case) for case in cases[:CASES_SHOWN]]
     lines += ["", *columns(rows)] if rows else []
     lines += [f"… and {counted(len(cases) - CASES_SHOWN, 'more case')}"] if len(cases) > CASES_SHOWN else []

@@ -1,6 +1,7 @@
 """`evalboard trace`: record a log from any server with OpenAI's protocol, without Evalboard's server."""
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -128,23 +129,27 @@ def _plan(
 
     from evalboard.calling.client import ApiClient, CalledServer
     from evalboard.calling.endpoint_fields import clean_base_url, extra_body_problems, header_problems
-    from evalboard.calling.headers import read_headers
+    from evalboard.calling.headers import read_headers, read_variable
     from evalboard.calling.recording import Recording
     from evalboard.calling.request import PATHS
     from evalboard.cli.suite_file import load_prompts
     from evalboard.core.profile import DEFAULT_PROFILES
-    from evalboard.core.secret_names import variable_problem
+    from evalboard.core.secret_names import read_key_patterns, variable_problem
 
     hosts = frozenset({urlsplit(server["base_url"]).hostname or ""})  # who types an address names its host
     server["base_url"], problem = clean_base_url(server["base_url"], hosts=hosts)
+    try:
+        keys = read_key_patterns(os.environ.get("EVALBOARD_ENDPOINT_KEYS", "").split(","))
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem), param_hint="EVALBOARD_ENDPOINT_KEYS") from None
     given: dict[str, Any] = parse_headers(headers[0], "--header")
     given |= {name: {"env": variable} for name, variable in parse_headers(headers[1], "--header-env").items()}
     body = parse_body(extra_body) if extra_body else {}
     problems = {
         "--base-url": problem,
-        "--key-env": variable_problem(key_env) if key_env else None,
+        "--key-env": variable_problem(key_env, allowed=keys) if key_env else None,
         "--api": None if server["api"] in PATHS else f"Must be one of: {', '.join(PATHS)}.",
-        **header_problems(given, auth=key_env),
+        **header_problems(given, auth=key_env, keys=keys),
         **extra_body_problems(body),
     }
     for name, words in problems.items():
@@ -156,7 +161,7 @@ def _plan(
     sampling |= {"max_tokens": max_tokens or suite.max_tokens, "stop": list(suite.stop)}
     called = CalledServer(**server, hosts=hosts, extra_body=body, name=server["base_url"])
     recording = Recording(suite=suite, server=called, sampling=sampling, **counts)
-    read = partial(read_headers, key_env, given)
+    read = partial(read_headers, key_env, given, partial(read_variable, allowed=keys))
     client = ApiClient(
         called,
         read,
@@ -252,9 +257,15 @@ def _describe_rest(recording: "Recording", file: "TraceFile") -> str:
 
 
 def _render(recording: "Recording", file: "TraceFile") -> str:
+    from evalboard.core.scoring import is_external
+    from evalboard.wording.scorers import ONLY_A_WORKER
+
     suite, server = recording.suite, recording.server
     n = f"{counted(len(suite.cases), 'case')}, {counted(recording.n_repeats, 'repeat')}"
     lines = [f"{file.path} holds {counted(len(file.done), 'answer')} of {server.model} at {server.base_url}: {n}."]
+    own = [each for each in (suite.scorer, *(case.scorer for case in suite.cases)) if each is not None]
+    if is_external({"default": None, "cases": dict(enumerate(own))}):
+        lines.append(f"No answer has a score by the suite's own scorer, since {ONLY_A_WORKER.format(log=file.path)}")
     lines += [
         f"The server does not take {name}: {counted(k, 'call')} went without it." for name, k in file.left_out.items()
     ]

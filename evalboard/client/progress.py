@@ -42,7 +42,7 @@ def run_progress(answer: "Answer[Run]") -> WaitProgress:
         n_total,
         run.is_terminal,
         eta_seconds=progress.eta_seconds,
-        note=describe_ahead(run.ahead) if run.ahead and run.ahead.n_shards else _awaited_scorer(run),
+        note=describe_ahead(run.ahead) if run.ahead and run.ahead.n_shards else run.waits_for or "",
         pause=" ".join(filter(None, (render_pause(run.waiting_for), _giving_up(run)))),
     )
 
@@ -84,13 +84,6 @@ def render_pause(pause: "Pause | None") -> str:
     if pause is None:
         return ""
     return describe_pause(n_failures=pause.n_failures, reason=pause.reason, until=pause.until, zone=None)
-
-
-def _awaited_scorer(run: "Run") -> str:
-    """Say that a run lacks only its scores, and that no worker can give them; "" otherwise."""
-    is_decoded = run.status == "running" and run.progress.n_done == run.progress.n_total
-    why = (warning.text for warning in run.warnings if warning.code == "no_matching_worker")
-    return next(why, "") if is_decoded else ""
 
 
 def _giving_up(run: "Run") -> str:

@@ -19,12 +19,14 @@ from evalboard.contract.catalogue import Endpoint, Policy, Profile
 from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.imports import Import
+from evalboard.contract.labels import RunLabels
 from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow, Settle
 from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
 from evalboard.contract.run import Rerun, Rescored, Run, RunEstimate, RunPair, RunRow
 from evalboard.contract.schedule import Schedule
+from evalboard.contract.stack import Worker
 from evalboard.contract.suite import OwnScorer, RescoredCase, RescoredRun, SuiteRow, SuiteVersion, Trial
 from evalboard.contract.upload import Upload, UploadPart
 from evalboard.contract.vendors import VendorCard
@@ -113,6 +115,9 @@ class RestClient:
     def ignore_fingerprint(self, endpoint: str, *, ignores: bool) -> Answer[Endpoint]:
         return self.post(Endpoint, f"/endpoints/{endpoint}/fingerprint/", {"ignores_fingerprint": ignores})
 
+    def set_price(self, endpoint: str, price: Mapping[str, str] | None) -> Answer[Endpoint]:
+        return self.post(Endpoint, f"/endpoints/{endpoint}/price/", {"price": price})
+
     def complete_run(self, run_id: str) -> Answer[Run]:
         return self.post(Run, f"/runs/{run_id}/complete/", {})
 
@@ -167,6 +172,13 @@ class RestClient:
     def adopt_scorer(self, slug: str, body: Mapping[str, Any]) -> Answer[SuiteVersion]:
         return self.post(SuiteVersion, f"/suites/{quote(slug, safe='')}/scorer/", body)
 
+    def label_answers(self, run_id: str, labels: Sequence[Mapping[str, Any]]) -> Answer[RunLabels]:
+        """Say of a run's answers whether they are right: `case`, `is_right`, and `repeat` or `text` of each."""
+        return self.post(RunLabels, f"/runs/{run_id}/labels/", {"labels": list(labels)})
+
+    def agreement(self, run_id: str) -> Answer[RunLabels]:
+        return self.get(RunLabels, f"/runs/{run_id}/agreement/")
+
     def follow(self, kind: str, name: str) -> Answer[Follow]:
         """Follow a run, suite, endpoint or other thing: Evalboard notifies you at your own addresses."""
         return self.post(Follow, "/follows/", {"kind": kind, "name": name})
@@ -216,6 +228,9 @@ class RestClient:
 
     def endpoint(self, slug: str) -> Answer[EndpointReport]:
         return self.get(EndpointReport, f"/endpoints/{quote(slug, safe='')}/")
+
+    def workers(self) -> Iterator[Answer[Worker]]:
+        return self.rows(Worker, "/workers/", {})
 
     def create_endpoint(self, body: Mapping[str, Any]) -> Answer[Endpoint]:
         return self.post(Endpoint, "/endpoints/", body)

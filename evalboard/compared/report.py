@@ -11,7 +11,7 @@ from typing import Any
 from evalboard.contract import compare as contract
 from evalboard.contract.base import Note
 from evalboard.contract.compare import SIDES, ComparedCounts
-from evalboard.contract.parts import FingerprintNamed, ModelServed, RepeatScored
+from evalboard.contract.parts import Cost, FingerprintNamed, ModelServed, RepeatScored
 from evalboard.contract.run import SuiteNamed
 from evalboard.contract.treatments import MODEL_TREATMENT
 from evalboard.core.compare import round_to_tenths
@@ -49,6 +49,7 @@ class NamedSide:
     left_out: Mapping[int, int | None]
     targeted: Sequence[int]
     speed: contract.SpeedAndTokens | None = None
+    cost: Cost | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +174,7 @@ def _side(
         buckets=buckets,
         targeted=_targeted(named.targeted),
         speed=named.speed,
+        cost=named.cost,
         n_repeats=len(named.left_out),
     )
 

@@ -22,8 +22,10 @@ class CallFacts(Contract):
     backend: Annotated[str, says(description="the backend's name; empty if not named")]
     backend_from: Annotated[str, says(description="the header or field that named it")]
     model_reported: str
-    n_tokens: Annotated[Count | None, says(description="of the answer, as counted by the server")]
+    n_tokens: Annotated[Count | None, says(description="of the answer and its thinking, as counted by the server")]
     n_prompt_tokens: Count | None
+    n_reasoning_tokens: Annotated[Count | None, says(description="of them, those of the thinking")] = None
+    n_cached_tokens: Annotated[Count | None, says(description="of the prompt's, those read from a cache")] = None
     left_out: Annotated[tuple[str, ...], says(description="profile settings that were not sent")]
     dropped: Annotated[tuple[str, ...], says(description="fields of the answer that could not be parsed")] = ()
     clock_ahead: ServerClock = None

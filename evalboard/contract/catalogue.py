@@ -45,6 +45,16 @@ class HeaderFromVariable(Contract):
     env: str
 
 
+class Price(Contract):
+    """What a server charges for a million tokens: exact decimals, such as "2.50"."""
+
+    currency: str
+    input: Annotated[str, says(description="of prompts")]
+    output: Annotated[str, says(description="of answers")]
+    cached: Annotated[str | None, says(description="of prompts, those read from a cache; null: as `input`")]
+    reasoning: Annotated[str | None, says(description="of answers, those of thinking; null: as `output`")]
+
+
 class Endpoint(Contract):
     """Where a model answers. Fields of the other kind of endpoint (our engine, or external) are null."""
 
@@ -65,6 +75,7 @@ class Endpoint(Contract):
     extra_body: dict[str, Any] | None
     concurrency: Annotated[Number | None, says(description="calls in flight, of all workers together")]
     calls_per_minute: Annotated[Number | None, says(description="of all workers together; null: no limit")]
+    price: Annotated[Price | None, says(description="null: not known")]
     reference: Annotated[str | None, says(description="ours, which serves the same weights")]
     bypass: Annotated[str | None, says(description="the same model without the gateway")]
     rescores: Annotated[bool | None, says(description="runs the reference set automatically after a rotation")]

@@ -25,7 +25,7 @@ from evalboard.contract.base import (
     says,
 )
 from evalboard.contract.manifest import MovedField
-from evalboard.contract.parts import BucketShare, ByChance, InEveryRepeat, ProfileNamed, RepeatScored
+from evalboard.contract.parts import BucketShare, ByChance, Cost, InEveryRepeat, ProfileNamed, RepeatScored
 from evalboard.contract.run import SuiteNamed
 from evalboard.contract.trace import Position
 from evalboard.contract.treatments import BY_INPUT, PairBy, Terms, Treatment
@@ -299,6 +299,9 @@ class ComparedSide(ProfileNamed, Contract):
     scorer: ScorerOfSide
     buckets: tuple[BucketOfSide, ...]
     targeted: TargetedBeside | None
+    cost: Annotated[Cost | None, says(description="of the run; null: its endpoint has no price, or it is a log")] = (
+        optional
+    )
     speed: Annotated[SpeedAndTokens | None, says(description="null for two logs, and without an answer")] = optional
     n_repeats: int = page_only  # the run's, so that "3 of 5" can be said
 

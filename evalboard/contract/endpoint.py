@@ -57,5 +57,11 @@ class EndpointReport(Endpoint):
         says(description="last 7 days, oldest first; hours without a response and missing responses are left out"),
     ] = ()
     check: Annotated[ProbeRow | None, says(description="the newest finished capability check")]
+    fitting_profile: Annotated[
+        str | None, says(description="the built-in profile that fits what the newest check saw; null: not checked")
+    ]
+    compared_by: Annotated[
+        str | None, says(description="which profile fits and by what answers are compared; null: not checked")
+    ]
     rotated: Annotated[RotationSeen | None, says(description="null: never")]
     url: PageAddress

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from evalboard.contract.base import Contract, Count, Points, Range, Share, says
+from evalboard.contract.base import Contract, Count, Digest, Id, Instant, PageAddress, Points, Range, Share, says
 
 
 class JudgeNoise(Contract):
@@ -19,7 +19,7 @@ class JudgeNoise(Contract):
 
 
 class AnchorShift(Contract):
-    """How far a judge scores fixed answers differently beside one run than beside another.
+    """The change of a judge's scores of fixed answers from one run to another.
 
     detectable: the smallest shift, in points, that a test of these anchors finds 19 times in 20.
     """
@@ -33,7 +33,7 @@ class AnchorShift(Contract):
 
 
 class Agreement(Contract):
-    """How far people's labels and a judge agree. Rates are null without labels that they rest on.
+    """The agreement of people's labels with a judge. Rates are null without such labels.
 
     Intervals are at 95 %. A judgement counts as right from 0.5.
     """
@@ -48,7 +48,7 @@ class Agreement(Contract):
 
 
 class CorrectedRate(Contract):
-    """A run's pass rate by its scorer, and what people's labels of some answers make of it (docs/suites.md).
+    """A run's pass rate by its scorer, and as people's labels correct it (docs/suites.md).
 
     All in points, intervals at 95 %. Prediction-powered: the labels correct the scorer's bias.
     """
@@ -58,3 +58,46 @@ class CorrectedRate(Contract):
     raw: Points
     corrected: Points | None
     interval: Range | None
+
+
+class JudgeVarianceSplit(Contract):
+    """The parts of the spread of a run's score, as standard deviations whose squares add up."""
+
+    total: float
+    model: Annotated[float, says(description="of the answers themselves")]
+    judge: Annotated[float, says(description="of judging one and the same answer")]
+
+
+class JudgedAnchors(Contract):
+    """The fixed answers that a judge scored with a run."""
+
+    digest: Digest
+    n_anchors: Count
+    n_draws: Annotated[Count, says(description="judgements of each")]
+    before: Annotated[Id | None, says(description="the run with which the same judge scored them last before")]
+    shift: Annotated[AnchorShift | None, says(description="against that run; null without it")]
+
+
+class Judging(Contract):
+    """A judge's scores of a run: by which run of its own, its noise, and whether it moved."""
+
+    id: Id
+    run: Id
+    scorer: Digest
+    is_own: Annotated[bool, says(description="the suite's own scorer, which decides")]
+    status: Annotated[str, says(enum=("running", "finished", "failed"))]
+    error: str | None
+    judge_run: Annotated[Id | None, says(description="the run of the judge; null until it has begun")]
+    endpoint: str
+    profile: str
+    served: Annotated[tuple[str, ...], says(description="what judged, as pages name it")]
+    n_judgements: Count
+    n_done: Count
+    n_tokens: Annotated[Count, says(description="tokens that the judge wrote")]
+    noise: JudgeNoise | None
+    split: JudgeVarianceSplit | None
+    anchors: JudgedAnchors | None
+    created_at: Instant
+    finished_at: Instant | None
+    text: Annotated[str, says(description="the same in words")]
+    url: Annotated[PageAddress, says(description="of the judge's run, or of the run that waits for it")]

@@ -5,6 +5,25 @@ from typing import Annotated, Any
 from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, Points, Share, page_only, says
 
 
+class Cost(Contract):
+    """What answered calls cost, by the price of their endpoint and the server's own counts of tokens."""
+
+    amount: Annotated[str | None, says(description="an exact decimal; null: not known, as counts are missing")]
+    currency: str
+    n_calls: Annotated[Count, says(description="answered calls; a failed call is not counted")]
+    n_uncounted: Annotated[Count, says(description="of them, those without counts of tokens")]
+    text: Annotated[str, says(description='the amount as it is shown: "0.42 USD"')]
+
+
+class CostEstimate(Contract):
+    """What calls would cost, before they are made."""
+
+    amount: Annotated[str, says(description="a decimal of at most 6 digits")]
+    currency: str
+    is_limit: Annotated[bool, says(description="the most that it can cost, as no answer of these prompts is known")]
+    text: Annotated[str, says(description="one sentence: the amount, and what the estimate uses")]
+
+
 class Done(Contract):
     n_done: Count
     n_total: Count

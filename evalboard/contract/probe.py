@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Id, Instant, Number, PageAddress, page_only, says
-from evalboard.contract.parts import Done, Pause, ProfileNamed
+from evalboard.contract.parts import Cost, CostEstimate, Done, Pause, ProfileNamed
 from evalboard.contract.probe_kinds import ProbeKind
 
 KINDS = tuple(map(str, ProbeKind))
@@ -84,6 +84,8 @@ class Probe(ProbeAsked):
         str | None,
         says(description="the known-good endpoint it is compared with, or that there is none; null for our own engine"),
     ]
+    cost: Annotated[Cost | None, says(description="so far; null: the endpoint has no price")]
+    expected_cost: Annotated[CostEstimate | None, says(description="until it has ended, if the endpoint has a price")]
     workers: Annotated[tuple[str, ...], says(description="workers that have answered")]
     waits_for: Annotated[tuple[str, ...], says(description="workers still to call, for a probe of each worker")]
     rests_until: Annotated[

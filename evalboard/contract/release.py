@@ -23,7 +23,7 @@ from evalboard.contract.base import (
     says,
 )
 from evalboard.contract.compare import Computation
-from evalboard.contract.parts import ByChance, InEveryRepeat, ProfileNamed, name_version
+from evalboard.contract.parts import ByChance, Cost, InEveryRepeat, ProfileNamed, name_version
 from evalboard.contract.run import Draws
 from evalboard.contract.treatments import PairBy, Terms, Treatment
 
@@ -289,6 +289,7 @@ class GateSide(ProfileNamed, Contract):
     interval: Range | None
     noise: NoiseOfSide
     is_baseline_expired: bool
+    cost: Annotated[Cost | None, says(description="of the run; null: its endpoint has no price")]
     n_buckets: int = page_only  # that served the run
     draws: Draws = page_only
     is_log: bool = page_only  # read from another tool's log, so that nothing here can run it again

@@ -26,7 +26,7 @@ from evalboard.contract.base import (
 from evalboard.contract.bucket import Bucket, Noise
 from evalboard.contract.facts import SettingFact
 from evalboard.contract.manifest import EngineSeats
-from evalboard.contract.parts import Done, ProfileNamed, RepeatScored, Seats, WaitingFor
+from evalboard.contract.parts import Cost, CostEstimate, Done, ProfileNamed, RepeatScored, Seats, WaitingFor
 
 PRIORITIES = ("release", "normal", "bulk")  # the first goes first
 EXPERIMENT_LABEL = "experiment"  # of a run that is an arm of one
@@ -414,7 +414,13 @@ class Run(RunHead):
         says(description="incomplete answers by ending: `cut`, `filtered`, `refused`, `empty`, `unknown`"),
     ]
     scores: tuple[ScoresUnderScorer, ...]
+    waits_for: Annotated[str | None, says(description="what scores it, while it has all answers and no scores")]
+    judge_of: Annotated[Id | None, says(description="the run whose answers a judge scores in this one")]
     twin: Twin | None
+    cost: Annotated[Cost | None, says(description="so far; null: its endpoint has no price")]
+    repeat_costs: Annotated[
+        tuple[Cost, ...], says(description="of each repeat with an answer, targeted ones last; empty without a price")
+    ]
     stored_bytes: Annotated[int, says(minimum=0, description="traces and packed columns, without texts")]
     labels: Labels
     created_by: str | None
@@ -485,6 +491,7 @@ class RunEstimate(Contract):
     tokens: Count | None
     minutes: Annotated[float | None, says(minimum=0, description="engine minutes, or minutes of calls")]
     paced_by: Annotated[str | None, says(description="another suite whose run gave the pace, scaled by cases")]
+    cost: Annotated[CostEstimate | None, says(description="null: the endpoint has no price")]
     sentence: str
 
 

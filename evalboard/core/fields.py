@@ -124,6 +124,7 @@ SAMPLING_FIELDS: dict[str, FieldCheck] = {
 # part of its digest.
 THINKING_FIELDS: dict[str, FieldCheck] = {
     "chat_template_kwargs": check_switches,
+    "max_completion_tokens": check_whole(1, 1_000_000),
     "reasoning_effort": check_one_of(*EFFORTS),
     "reasoning_tags": check_tags,
 }

@@ -1,9 +1,15 @@
 """The one rule by which a number that people read is rounded."""
 
 import math
+from decimal import ROUND_HALF_UP, Decimal
 
 # What a sum of floats may fall short of an exact half, in units of the last decimal shown.
 SLACK = 1e-9
+
+
+def shown_amount(value: Decimal) -> Decimal:
+    """Round an amount of money to cents, or to two digits if it is smaller; halves away from zero."""
+    return value.quantize(Decimal(1).scaleb(min(-2, value.adjusted() - 1)), ROUND_HALF_UP)
 
 
 def shown(value: float, digits: int = 1) -> float:

@@ -68,6 +68,43 @@ def read_usage(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return usage if isinstance(usage, Mapping) else {}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenUsage:
+    """A server's own counts of one call. None: not reported.
+
+    n_tokens: of the answer, thinking included; n_reasoning of them are the thinking. n_cached of the prompt's were read
+    from a cache.
+    """
+
+    n_prompt: int | None = None
+    n_cached: int | None = None
+    n_tokens: int | None = None
+    n_reasoning: int | None = None
+
+
+def count_usage(body: Mapping[str, Any]) -> TokenUsage:
+    """Return the counts of a body's usage.
+
+    Some servers (Grok, Gemini) count the thinking in addition to the answer: then the total says so.
+    """
+    usage = read_usage(body)
+    prompt_details, answer_details = (
+        details if isinstance(details, Mapping) else {}
+        for details in (usage.get("prompt_tokens_details"), usage.get("completion_tokens_details"))
+    )
+    n_prompt, n_tokens, total = (count(usage.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
+    n_reasoning = count(answer_details.get("reasoning_tokens"))
+    if n_prompt is not None and n_tokens is not None and total is not None and total > n_prompt + n_tokens:
+        beside = total - n_prompt - n_tokens
+        n_tokens, n_reasoning = n_tokens + beside, beside if n_reasoning is None else n_reasoning
+    return TokenUsage(
+        n_prompt=n_prompt,
+        n_cached=count(prompt_details.get("cached_tokens")),
+        n_tokens=n_tokens,
+        n_reasoning=n_reasoning,
+    )
+
+
 def error_words(body: Mapping[str, Any]) -> str:
     """Return the error text of a body, "" if it is no error."""
     error = body.get("error")

@@ -27,7 +27,8 @@ def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
     completion["created"] = body.get("created_at")
     completion["usage"] = usage  # another type is passed on, for the reader to report
     if isinstance(usage, Mapping):
-        counts = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+        counts = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "total_tokens": "total_tokens"}
+        counts |= {f"{name}_details": f"{theirs}_details" for name, theirs in counts.items() if name != theirs}
         completion["usage"] = {name: usage.get(theirs) for name, theirs in counts.items()}
     status = text(body.get("status"))
     if body.get("error"):

@@ -30,6 +30,7 @@ NAMES = (
     "secret",
     "static",
     "token",
+    "verdict-key",
 )  # all that the folder keeps
 FREE_BYTES = 1 << 30  # the sample model takes 0.3 GB, a fresh database 0.1 GB; the rest is room to work
 
@@ -116,9 +117,9 @@ class DataFolder:
             os.close(self._lock)
             self._lock = None
 
-    def secret(self) -> str:
-        """Return the key that signs sessions: random, made once, readable by this user only."""
-        path = self.path / "secret"
+    def secret(self, name: str = "secret") -> str:
+        """Return the key that signs sessions, or another: random, made once, readable by this user only."""
+        path = self.path / name
         try:
             secret = path.read_text().strip()
         except FileNotFoundError:

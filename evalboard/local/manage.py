@@ -36,6 +36,7 @@ def manage(environment: Mapping[str, str], folder: DataFolder, *arguments: str, 
     own = {
         "DATABASE_URL": environment.get("DATABASE_URL") or server.url("evalboard"),
         "EVALBOARD_SECRET_KEY": environment.get("EVALBOARD_SECRET_KEY") or folder.secret(),
+        "EVALBOARD_VERDICT_KEY": environment.get("EVALBOARD_VERDICT_KEY") or folder.secret("verdict-key"),
         "EVALBOARD_DATA_DIR": str(folder.path),
     }
     command = [sys.executable, str(ROOT / "manage.py"), *arguments]

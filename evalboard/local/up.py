@@ -164,12 +164,14 @@ class Up:
         python = self._options.vllm_python or own
         return {
             "EVALBOARD_SECRET_KEY": self._folder.secret(),
+            "EVALBOARD_VERDICT_KEY": self._folder.secret("verdict-key"),
             "EVALBOARD_PUBLIC_ADDRESS": self._address,
             "EVALBOARD_STATIC_DIR": str(self._folder.static),
             **os.environ,
             "DATABASE_URL": self._options.database_url or (self._database.url("evalboard") if self._database else ""),
             "EVALBOARD_DATA_DIR": str(self._folder.path),
             "EVALBOARD_VLLM_PYTHON": str(python),
+            "EVALBOARD_WEB_BIND": f"{HOST}:{self._options.port}",
             "PYTHONUNBUFFERED": "1",
         }
 

@@ -57,7 +57,7 @@ from evalboard.core.compare import (
 )
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.errors import InvalidInput
-from evalboard.core.suite import CaseDocument
+from evalboard.core.suite import CaseDocument, digest_asked
 from evalboard.core.trace import TokenTrace, Vocabulary, pack_selection
 from evalboard.logged.memory import TRACES, LogBucket, LogRepeat, LogResponses, LogRun, LogStore
 from evalboard.logged.suites import unknown_prompt
@@ -355,13 +355,17 @@ class LogComparison:
         ids = _bucket_ids(run)
         buckets = {pk: bucket for pk, bucket in self.store.buckets.items() if pk in ids}
         lacks_prompts = run.is_log and any(list(case.messages) == unknown_prompt() for case in version.cases)
+        scorer = other.suite_version.scorer.digest
+        is_same_scorer = scorer == version.scorer.digest
         fields = lay_columns(
             columns,
             run,
             repeats=[repeat.index for repeat in repeats],
             ended=[at for at, repeat in enumerate(repeats) if repeat.status not in WITHOUT_SCORE],
             suite_version=str(version),
-            suite_digest=version.digest,
+            suite_digest=version.digest
+            if is_same_scorer
+            else digest_asked(version.max_tokens, version.stop, [case.digest for case in version.cases]),
             buckets=buckets,
             served=served_beside(run, other, buckets.values(), NAMES),
             names=NAMES,
@@ -371,7 +375,6 @@ class LogComparison:
         )
         places = {case: at for at, case in enumerate(cases.tolist())}
         strays = [(places[case], at) for case, at in run.strays if case in places]
-        scorer = other.suite_version.scorer.digest
         shares = fields["shares"]
         rows, at_repeats = np.array(strays, np.int64).reshape(-1, 2).T
         return LogSide(
@@ -379,7 +382,7 @@ class LogComparison:
             run=run,
             case_indexes=cases,
             scores=_scores(repeats, version.scorer.digest, cases),
-            alike=None if scorer == version.scorer.digest else _scores(repeats, scorer, cases),
+            alike=None if is_same_scorer else _scores(repeats, scorer, cases),
             strays=(rows, at_repeats),
             responses=LogResponses(run, repeats, cases, shares[0][0] if shares else None),
             usual=self._find_usual(run, cases),

@@ -47,7 +47,7 @@ REASONS = Messages(
             "same_pool": "workers of one pool have both; give them pools of their own",
             "no_worker": "no live worker of the pool {pool} matches it",
             "no_worker_has": "no live worker has {value}",
-            "recorded": "scores come from logs or a team's own scorer, so no text can be scored again here",
+            "recorded": "scores come from logs, a judge or a team's own scorer, so no text can be scored again here",
             "too_large": "the suite has too many cases to score again at once",
         },
     },

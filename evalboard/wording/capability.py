@@ -1,6 +1,6 @@
 """Sentences of a capability check for each parameter: its state, what was tried and what was seen."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from evalboard.wording.messages import Messages
@@ -191,6 +191,42 @@ PARAMETERS = Messages(
         },
     },
 )
+
+
+FIT = Messages(
+    "fit",
+    {
+        ("profile", "advises"): {
+            "hosted": "It does not take {names:list}: use --profile hosted, which asks for none. Repeats are samples.",
+            "fast": "Use --profile fast: the server takes what it asks for.",
+        },
+        ("evidence", "asserts"): {
+            "tokens": "Answers are compared token by token.",
+            "texts": "Without logprobs, answers are compared by text, ending, token counts and seconds.",
+        },
+    },
+)
+
+
+def suggest_profile(rows: Iterable[Facts]) -> str:
+    """Return the built-in profile that fits what a check saw, by its rows."""
+    return "hosted" if _not_taken(rows) else "fast"
+
+
+def describe_fit(rows: Iterable[Facts]) -> str:
+    """Say which profile fits what a check saw, and by what answers are compared."""
+    rows = list(rows)
+    states = {row["parameter"]: row["state"] for row in rows}
+    names = _not_taken(rows)
+    evidence = "tokens" if states.get("logprobs") == "honoured" and not names else "texts"
+    return f"{FIT.write(suggest_profile(rows), names=names)} {FIT.write(evidence)}"
+
+
+def _not_taken(rows: Iterable[Facts]) -> list[str]:
+    """Return what a run under another profile than `hosted` would ask for in vain."""
+    states = {row["parameter"]: row["state"] for row in rows}
+    is_lost = {"temperature": ("refused", "ignored"), "logprobs": ("refused",)}
+    return [name for name, lost in is_lost.items() if states.get(name) in lost]
 
 
 def describe_row(row: Facts) -> str:

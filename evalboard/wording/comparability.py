@@ -17,7 +17,7 @@ from evalboard.wording.probe_states import STATES
 Facts = Mapping[str, Any]
 
 SCORE_AGAIN = "Score the baseline again with the candidate's scorer."
-JUDGE_AGAIN = "Score both runs again, so that the judge as it is now judges both."
+JUDGE_AGAIN = "Run both sides again, so that the judge as it is now judges both."
 SAY_WHO_SERVES = (
     "Use an endpoint or a log that reports its serving stack. Or run both sides in turn under a paired policy."
 )
@@ -217,7 +217,7 @@ def _template_changed(facts: Facts) -> str:
 
 def _stack_judged(facts: Facts) -> str:
     """the release judges the serving stack: what changed in it"""
-    return f"The serving stack differs, which is what is judged: {_moved(facts)}."
+    return f"The serving stack is judged. It differs: {_moved(facts)}."
 
 
 def _stack_unchanged(_: Facts) -> str:
@@ -243,7 +243,7 @@ def _prompt_judged(facts: Facts) -> str:
     n, n_changed = facts["n_pairs"], facts["n_changed"]
     where = _all_cases(n) if n_changed == n else f"{n_changed:,} of {counted(n, 'case')}"
     inputs = "" if facts["pair_by"] == BY_ID else " with equal inputs"
-    return f"The prompt changed in {where}{inputs}, which is what is judged."
+    return f"The prompt is judged. It changed in {where}{inputs}."
 
 
 def _prompt_unchanged(facts: Facts) -> str:

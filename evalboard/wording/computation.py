@@ -45,7 +45,9 @@ def _apart(facts: Facts) -> str:
     judged = "within what rounding may do" if is_small else "more than rounding may do"
     end = "Other kernels, batch sizes or caches can do that, and so can other weights."
     if facts["is_one_bucket"]:
-        end = "Other batch sizes or a cache can do that under one fingerprint. Else the weights or the build changed."
+        end = (
+            "Other batch sizes or a cache can do that under one fingerprint. If not, the weights or the build changed."
+        )
     return write(
         "Logprobs differ by {shift:nats_rounded} in {n_apart:,} of {n_cases:case}, {judged} ({floor:nats_rounded}). "
         "Repeats of each side agree to the bit. {end}",

@@ -52,8 +52,8 @@ def _moved(numbers: Numbers, name: str) -> list[int]:
 def _seats(numbers: Numbers) -> str:
     reached, seats = numbers["seats_reached"], numbers["seats"]
     if reached == 1:
-        return "1 seat"
-    return f"1 to {reached} seats{'' if reached >= seats else f' of {seats}, as no step was larger'}"
+        return "batch size 1"
+    return f"batch sizes 1 to {reached}{'' if reached >= seats else f' of {seats}, as no batch was larger'}"
 
 
 def _covers(numbers: Numbers) -> str:

@@ -28,7 +28,7 @@ _WORDS = {
     "variant": "other texts",
     "one": "One backend",
     "several": "several backends",
-    "rotated": "another backend than before",
+    "rotated": "a new backend",
     "stable": "Unchanged",
     "changed": "changed",
     "partly_changed": "changed in part",
@@ -43,7 +43,7 @@ _BLAME = {
     ): "the gateway answers from a cache, drops the temperature or replaces every seed",
     ("batch", "variant"): "the gateway spreads the calls, or changes them",
     ("routing", "several"): "the gateway spreads the calls over them",
-    ("routing", "rotated"): "the gateway sends the calls elsewhere than before",
+    ("routing", "rotated"): "the gateway now sends the calls elsewhere",
     ("canary", "changed"): "the change is the gateway's",
     ("canary", "partly_changed"): "the change is the gateway's",
 }

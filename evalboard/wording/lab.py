@@ -65,7 +65,7 @@ REASONS = Messages(
             "one_dtype": "no endpoint serves these weights in a dtype other than {dtype}; add one in the settings.",
             "no_gateway": "no endpoint names {endpoint} as its bypass or its reference.",
             "greedy": "not tested at temperature 0; set a temperature.",
-            "recorded": "scores come from logs or a team's own scorer, so no text can be scored again here.",
+            "recorded": "scores come from logs, a judge or a team's own scorer, so no text can be scored again here.",
             "too_large": "the suite has over {limit:,} cases, too many to score again at once.",
             "eager_only": "vLLM's CPU build (0.32) does not start with eager mode off.",
             "no_avx512": "vLLM's CPU build keeps it in 8 bits only on processors with AVX-512.",
@@ -75,6 +75,7 @@ REASONS = Messages(
             "others_decide": "the provider decides when it changes; the endpoint's page lists rotations.",
             "own_build": "the engine is your own, and its build is in the fingerprint.",
             "no_model_judges": "no scorer of this suite is a model.",
+            "judge_measured": "the page of each run says how far its judge disagrees with itself.",
         },
     },
 )

@@ -42,13 +42,24 @@ NAMES = {
 # Where null is an answer: the engine says that it uses none.
 NONE = {"engine.quantization", "engine.speculative_config", "engine.watermark_config"}
 # Where null says that a request did not have it.
-NOT_SENT = {"sampling.chat_template_kwargs", "sampling.reasoning_effort", "sampling.reasoning_tags"}
+NOT_SENT = {
+    "sampling.chat_template_kwargs",
+    "sampling.max_completion_tokens",
+    "sampling.reasoning_effort",
+    "sampling.reasoning_tags",
+}
 BATCHINGS = {"alone": "size 1", "observed": UNKNOWN}
 RAN = {"alone": "at batch size 1", "invariant": "with batch-invariant kernels", "mixed": "in batches as cases came"}
+IN_NAMES = {"alone": "batch size 1", "observed": "batching unknown"}  # of buckets
 LONG_LIST = 6
 LONG_TEXT = 60
 HEXADECIMAL = set("0123456789abcdef")
 DIGEST_LENGTHS = (32, 64)
+
+
+def describe_batching(batch_class: str) -> str:
+    """Say how responses were batched, in a bucket's name: "batch size 1", "mixed"."""
+    return IN_NAMES.get(batch_class, batch_class)
 
 
 def render_field_name(field: str) -> str:

@@ -135,13 +135,15 @@ STEPS = Messages(
             "draw_again": "Run the {sides:list} again. A new run gives each repeat its own seeds.",
             "run_uncached": "Run the eval again with every cache off, in the tool and in the gateway. Import that log.",
             "pin_backend": "Run the eval again pinned to one backend, with no fallback. Import that log.",
-            "pin_endpoint": "Pin the endpoint to one backend in its extra body or headers. Then run both sides again.",
-            "call_uncached": "Turn off the gateway's cache in the endpoint's extra body or headers. Then run both "
-            "sides again.",
+            "pin_endpoint": "Add the endpoint again with an extra body or header that names one backend. Then run both "
+            "sides there: evalboard endpoint add NAME --extra-body JSON.",
+            "call_uncached": "Add the endpoint again with an extra body or header that turns off its cache. Then run "
+            "both sides there: evalboard endpoint add NAME --extra-body JSON.",
             "second_run": _second_run,
             "nothing_caches": "If you know that nothing caches there, make the release again with --nothing-caches. "
             "The verdict states it.",
-            "shuffle": "Run both sides again with `evalboard run --shuffle`. Each repeat then gets its own batches.",
+            "shuffle": "Run both sides again in shuffled order (evalboard rerun --shuffle). Each repeat then gets its "
+            "own batches.",
             "certify": _certify,
             "find_build": "Find what changed between the two runs: code, settings or machine. Then run both sides on "
             "one build.",

@@ -6,7 +6,7 @@ from decimal import Decimal
 from string import ascii_uppercase
 from typing import NamedTuple
 
-from evalboard.core.rounding import shown
+from evalboard.core.rounding import shown, shown_amount
 
 MINUS = "−"
 MAX_DIGITS = 3
@@ -25,6 +25,11 @@ def fixed(value: float, digits: int) -> str:
 def points(value: float, digits: int = 1) -> str:
     """Write a number of points, "80.2"."""
     return fixed(value, digits)
+
+
+def money(amount: str, currency: str) -> str:
+    """Write an amount of money: "12.35 USD", "0.0042 USD"."""
+    return f"{shown_amount(Decimal(amount)):,f} {currency}"
 
 
 def signed(value: float, digits: int = 1) -> str:

@@ -53,7 +53,7 @@ OTHER_CAUSES = Messages(
         },
         ("noise", "denies"): {
             "ship": "A drop over your limit is unlikely",
-            "no_ship": "More than noise explains",
+            "no_ship": "The drop is larger than noise",
         },
         ("noise", "unknown"): {
             "noise_unknown": "The change could not be measured",
@@ -65,8 +65,8 @@ OTHER_CAUSES = Messages(
             "not_settled": "Within noise of your limit",
             "suite_too_small": "Too few cases to tell",
             "too_few_repeats": "Too few repeats to tell",
-            "one_draw": "All repeats are one draw",
-            "no_metric": "The metric cannot be taken",
+            "one_draw": "All repeats are one sample",
+            "no_metric": "The metric cannot be computed",
             "noise_unmeasured": "One repeat measures no noise",
             "one_process": "Noise of one engine start",
             "few_cases": "Few cases: each one counts much",
@@ -94,7 +94,7 @@ OTHER_CAUSES = Messages(
             "copies": "Some answers are copies",
             "fallback": "Some answers are a fallback’s",
         },
-        ("identity", "denies"): {"identity_ok": "Our workers attest both servers"},
+        ("identity", "denies"): {"identity_ok": "Our workers attest who answered"},
         ("identity", "unknown"): {
             "identity_unknown": "Nothing names the server",
             "unknown_stack": "Nothing names the server",
@@ -104,7 +104,7 @@ OTHER_CAUSES = Messages(
             "identity_assumed": "Who answered is assumed",
             "stack_reported": "Who answered is self-reported",
             "reported": "Who answered is self-reported",
-            "imported": "Who answered: a log’s word",
+            "imported": "Only a log says who answered",
         },
     },
 )

@@ -19,7 +19,7 @@ class StateWords:
     advice: str = ""
 
 
-DAILY_CHECK_COST = "Up to 25 short calls a day; their price is unknown."
+DAILY_CHECK_COST = "Up to 26 short calls a day."
 
 INCOMPLETE = StateWords(
     "Incomplete",

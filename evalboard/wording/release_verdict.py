@@ -105,8 +105,8 @@ def _regression(facts: Facts) -> str:
     by_chance = "" if n_by_chance is None or is_always else f" Expect {about(n_by_chance)} broken by chance."
     fixed = f"{n_fixed:,} were" if n_fixed > 1 else "1 was" if n_fixed else "none was"
     parts = [
-        f"{text} {counted(n, 'case')} broke ({OUTCOMES.write('broke')}) and {fixed} fixed",
-        f"{', in every repeat' if is_always else ''}.{by_chance}",
+        f"{text} {counted(n, 'case')} broke{' in every repeat' if is_always else ''} ({OUTCOMES.write('broke')}) ",
+        f"and {fixed} fixed.{by_chance}",
         "" if facts["metric"] == "mean" else f" {OUTCOMES.write('by_metric', metric=facts['metric'])}",
     ]
     return "".join(parts)

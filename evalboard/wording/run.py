@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
+from evalboard.wording.judge import JUDGING
 from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import capital, counted, fixed, listed, percent, points
 
 if TYPE_CHECKING:
     from evalboard.contract.bucket import Metric, VarianceParts
-    from evalboard.contract.parts import WaitingFor
+    from evalboard.contract.parts import CostEstimate, WaitingFor
     from evalboard.contract.run import Ahead, Run, Trouble
 
 Facts = Mapping[str, Any]
@@ -405,9 +406,10 @@ WAITING = Messages(
             "endpoint_rests": lambda facts: describe_pause(
                 n_failures=facts.get("n_failures", 0), reason=facts["reason"], until=facts["until"]
             ),
-            "no_scorer": "All responses are there. No worker of pool {pool} has the scorer {names:list}. "
+            "no_scorer": "All responses are there. No worker that runs has the scorer {names:list}. "
             "Install it on one; it looks again every 15 seconds.",
             "scoring": "All responses are there. A worker scores them with {names:list}: {n_done:,} of {n:,}.",
+            "judging": lambda facts: JUDGING.write("waits" if facts["judge_run"] else "begins", facts),
             "paused": lambda facts: f"The engine did not start. Next try {clock(facts['until'])}.",
             "queued": _queued,
         },
@@ -423,15 +425,35 @@ ESTIMATE = Messages(
             "lacking": "Unknown: {names:list}.",
             "lacking_time": "Unknown: {names:list} (no earlier run on this endpoint to go by).",
             "price": "The price is unknown.",
+            "uncounted": "not known: {n:answer} came without token counts",
+        },
+        ("cost", "allows"): {
+            "run": "About {amount}, by the token counts of run {run}.",
+            "elsewhere": "About {amount}, by the token counts of run {run} on {endpoint}.",
+            "probe": "About {amount}, by the token counts of probe {probe}.",
+            "usual": "About {amount}: a token for every 3 characters of a prompt, and answers as in run {run}.",
+            "limit": "At most {amount}: a token for every 3 characters of a prompt, and answers of {limit:,} tokens.",
         },
     },
 )
 
 
+def describe_price(price: Facts) -> str:
+    """Describe a price: "input 2.50, output 10 USD for a million tokens"."""
+    parts = [f"{name} {price[name]}" for name in ("input", "cached", "output", "reasoning") if price.get(name)]
+    return f"{', '.join(parts)} {price['currency']} for a million tokens"
+
+
 def describe_estimate(
-    *, n_calls: int, tokens: int | None, minutes: float | None, paced_by: str | None, is_remote: bool
+    *,
+    n_calls: int,
+    tokens: int | None,
+    minutes: float | None,
+    paced_by: str | None,
+    is_remote: bool,
+    cost: "CostEstimate | None" = None,
 ) -> str:
-    """Say what a run would take, and what of it is unknown."""
+    """Say what a run would take and cost, and what of it is unknown."""
     parts = [counted(n_calls, "call")]
     if tokens is not None:
         parts.append(f"about {counted(tokens, 'token')}")
@@ -442,4 +464,5 @@ def describe_estimate(
     texts = [ESTIMATE.write("estimate", parts=", ".join(parts))]
     if unknown:
         texts.append(ESTIMATE.write("lacking_time" if minutes is None else "lacking", names=unknown))
-    return " ".join([*texts, ESTIMATE.write("price")] if is_remote else texts)
+    price = [cost.text if cost else ESTIMATE.write("price")] if is_remote else []
+    return " ".join([*texts, *price])

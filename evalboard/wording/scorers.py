@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from evalboard.contract.suite import RescoredRun
 
 DIGEST_CHARS = 8
+ONLY_A_WORKER = "only a worker runs it. Import the answers to score them: evalboard import {log} --suite SUITE."
 RESCORED = Messages(
     "rescored",
     {

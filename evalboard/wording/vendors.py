@@ -24,6 +24,7 @@ LABELS = {
     "one_model": "model name",
     "one_build": "build",
     "latency": "latency",
+    "price": "price",
     "verify": "verify",
 }
 STATE_WORDS = {

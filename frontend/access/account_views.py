@@ -59,6 +59,9 @@ class PasswordLogin(views.LoginView):
     redirect_authenticated_user = True
     extra_context = {"sso": settings.OIDC.name, "sso_provider": oidc.PROVIDER} if settings.OIDC else None
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(is_unsent="unsent" in self.request.GET, **kwargs)
+
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         with login_guard.turn_to_hash() as is_mine:
             if is_mine:

@@ -192,7 +192,7 @@ SAID = Messages(
             "apart": "The scores lie up to {widest} points apart, each over what that backend answered.",
             "largest": "{name} gave {share:share} of the answers.",
             "mixed": "Several backends answered for the {sides}, so no difference is given.",
-            "alone": "Given alone, a log is split by who answered.",
+            "alone": "To see each backend, compare that log alone.",
         },
         ("file", "asserts"): {
             "rows": "The list has the first {n:,} of {n_all:,} samples, the worst first.",

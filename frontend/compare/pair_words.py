@@ -26,9 +26,9 @@ SAID = Messages(
         },
         ("gap", "denies"): {"no_gap": "Up to there no logprob differs."},
         ("gap", "asserts"): {
-            "gap_unmeasured": "From {onset} on the logprobs differ.",
-            "gap": "From {onset} on the logprobs of the two traces differ by {low} nats.",
-            "gaps": "From {onset} on the logprobs of the two traces differ by {low} to {high} nats.",
+            "gap_unmeasured": "From {onset} on, the logprobs differ.",
+            "gap": "From {onset} on, the logprobs of the two traces differ by {low} nats.",
+            "gaps": "From {onset} on, the logprobs of the two traces differ by {low} to {high} nats.",
         },
         ("chart", "asserts"): {
             "thinned": "The chart shows the narrowest margin and the widest gap of every stretch.",

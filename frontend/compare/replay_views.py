@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 
 from evalboard.contract.pair import TracePair
 from frontend.compare import pair_address
-from frontend.shell.forms import PlainForm, posted_from, reporting
+from frontend.shell.forms import PlainForm, once, posted_from, refuse, reporting
 from runs.access import RUN, requires
 from runs.catalogue.read import decoding_profiles
 from runs.replays import create_replay, newest_replay
@@ -62,12 +62,13 @@ def describe_last(pair: TracePair, run: str | None) -> dict[str, Any]:
 
 @requires(RUN)
 @posted_from("compare", "baseline", "candidate")
+@once
 def replay(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
     repeats = pair_address.parse_repeats(request) or (1, 1)
     form = ReplayForm(request.POST)
     if not form.is_valid() or form.cleaned_data["run"] not in (baseline, candidate):
         problems = [str(problem) for each in form.errors.values() for problem in each]
-        messages.error(request, " ".join(problems) or "That run is no side of this pair.")
+        refuse(request, " ".join(problems) or "That run is no side of this pair.")
         case = request.POST.get("case", "")
         return redirect(_page(baseline, candidate, case, repeats) if case else f"/compare/{baseline}/{candidate}/")
     sent: Mapping[str, Any] = form.cleaned_data

@@ -89,6 +89,7 @@ def _page(report: Comparison) -> dict[str, Any]:
         "by_chance": compare_with_chance(report.outcomes) if report.outcomes else "",
         "targeted": count_targeted(report),
         "speeds": _speeds(report),
+        "costs": (report.sides.baseline.cost, report.sides.candidate.cost),
         "counts_caption": words.describe_counts(report),
         "waterfall": charts.waterfall(report, pair_address.lists_of(report)),
         "charts": tuple(chart for chart in (_chart(report, "flip"), _chart(report, "drift onset")) if chart),

@@ -15,10 +15,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from evalboard.contract.catalogue import Endpoint
 from evalboard.contract.probe import Probe, ProbeHop, ProbeRow
 from evalboard.contract.schedule import Schedule, ScheduleStart
-from evalboard.core.errors import EvalboardError
 from evalboard.core.trace import ERROR_CODES
 from evalboard.wording.clock import describe_clock
 from evalboard.wording.numbers import listed
+from evalboard.wording.run import describe_price
 from frontend.endpoints import words
 from frontend.endpoints.shares import draw_hours, draw_shares
 from frontend.endpoints.timeline import lanes
@@ -30,6 +30,7 @@ from frontend.endpoints.words import (
     render_check_rows,
 )
 from frontend.probes.words import mark, mark_of
+from frontend.shell.forms import once, reporting
 from frontend.shell.lists import MAX_OFFSET, ListView, read_view
 from runs import acts
 from runs.access import READ, RUN, requires
@@ -77,18 +78,17 @@ def _by_kind(rows: Sequence[Endpoint]) -> tuple[tuple[str, str, tuple[Endpoint, 
 
 @requires(READ, post=RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
     """Show an endpoint. POST starts a capability check, or its baselines' reference sets."""
     if request.method == "POST":
-        try:
+        with reporting(request):
             if request.POST.get("what") == REFERENCE:
                 return _run_reference_sets(request, endpoint)
             probe = create_probe(endpoint=endpoint, kind=CHECK, profile=None, parameters={}, user=request.user)
-        except EvalboardError as problem:
-            messages.error(request, "; ".join(problem.fields.values()) or problem.detail)
-            return redirect("endpoint", endpoint)
-        messages.success(request, f"Check {probe.pk} is queued; this page follows it.")
-        return redirect("probe", probe_id=probe.pk)
+            messages.success(request, f"Check {probe.pk} is queued; this page follows it.")
+            return redirect("probe", probe_id=probe.pk)
+        return redirect("endpoint", endpoint)
     probes = newest_probes(endpoint=endpoint)
     hops = hops_of([int(row.id) for row in probes])
     baselines = baselines_on(endpoint, limit=BASELINES_SHOWN)
@@ -100,13 +100,15 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
     direct = newest_check(report.bypass) if report.bypass else None
     scheduled = schedule_rows(endpoint=endpoint)
     first_seen = {each.fingerprint.id: each.first_at for each in line.fingerprints} if line else {}
+    profile = report.fitting_profile or "pinned"
     page = {
         "endpoint": report,
         "engine_words": ENGINE_WORDS[report.engine],
         "api_words": API_WORDS.get(report.api or "", ""),
         "acts": (offers := acts.offers_on(EndpointRecord, endpoint, request.user, by="slug")),
         "check_command": f"evalboard endpoint check {endpoint} --wait",
-        "run_command": f"evalboard run <suite> --endpoint {endpoint} --profile {_choose_profile(check)} --wait",
+        "run_command": f"evalboard run <suite> --endpoint {endpoint} --profile {profile} --wait",
+        "price": describe_price(report.price.to_json()) if report.price else "",
         "errors": tuple((seen, ERROR_CODES.get(seen.code, "")) for seen in report.last.errors),
         "n_missing": sum(seen.n for seen in report.last.errors),
         "clock": describe_clock(report.last.clock_ahead) if report.last.clock_ahead else "",
@@ -139,13 +141,6 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         "may_run_reference": offers["run"] and any(row.is_current for row in baselines),
     }
     return render(request, "endpoints/endpoint.html", page)
-
-
-def _choose_profile(check: Probe | None) -> str:
-    """Return the profile to suggest: the one that asks for little where a check saw that more is refused."""
-    rows = check.finding.numbers.get("rows", ()) if check is not None and check.finding is not None else ()
-    is_refused = any(row["state"] == "refused" and row["parameter"] in ("temperature", "logprobs") for row in rows)
-    return "hosted" if is_refused else "pinned"
 
 
 def _run_reference_sets(request: HttpRequest, endpoint: str) -> HttpResponse:

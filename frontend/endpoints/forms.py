@@ -8,11 +8,13 @@ from django import forms
 from evalboard.contract.catalogue import Endpoint
 from evalboard.wording.probe_states import DAILY_CHECK_COST
 from frontend.shell.forms import JSONText, PlainForm
+from frontend.templatetags.drawing import as_json
 from runs.models import EndpointRecord
 
 ENDPOINT_FIELDS = {"model": "model_path", "model.path": "model_path", "model.repo": "model_repo"}
 ENDPOINT_FIELDS["model.revision"] = "model_revision"
 REMOTE_FIELDS = {"model.name": "model_name"}
+COPIED = ("base_url", "auth", "api", "line", "concurrency", "calls_per_minute", "pool", "reference", "bypass")
 
 
 class HeaderLines(forms.CharField):
@@ -28,6 +30,18 @@ class HeaderLines(forms.CharField):
                 raise forms.ValidationError("Write each as Name: value, one a line.")  # not repeated: it may be a key
             headers[name] = {"env": text[1:]} if text.startswith("$") else text
         return headers
+
+
+def remote_fields(base: Endpoint) -> dict[str, Any]:
+    """Return the form's fields filled in from an external endpoint, without its name."""
+    headers = (base.headers or {}).items()
+    lines = [f"{name}: {text if isinstance(text, str) else f'${text.env}'}" for name, text in headers]
+    return {
+        **{name: getattr(base, name) for name in COPIED},
+        "model_name": base.model.address,
+        "headers": "\n".join(lines),
+        "extra_body": as_json(base.extra_body) if base.extra_body else "",
+    }
 
 
 class EndpointForm(PlainForm):
@@ -64,7 +78,8 @@ class RemoteEndpointForm(PlainForm):
         max_length=200,
         label="Source of the key",
         widget=forms.TextInput(attrs={"placeholder": "OPENAI_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
-        help_text="The name of an environment variable of the worker, or an absolute path. Never the key itself.",
+        help_text="The name of an environment variable of the worker, or an absolute path. Never the key itself. "
+        "The setting EVALBOARD_ENDPOINT_KEYS must allow the name; *_API_KEY is allowed by default.",
     )
     api = forms.ChoiceField(
         label="API", choices=EndpointRecord.Api.choices, help_text="The OpenAI API that the server offers."

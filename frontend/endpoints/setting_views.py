@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from evalboard.core.cost import parse_price
 from evalboard.core.suite import DEFAULT_POLICIES, DEFAULT_POLICY
 from frontend.endpoints.forms import (
     ENDPOINT_FIELDS,
@@ -16,13 +17,14 @@ from frontend.endpoints.forms import (
     ProfileForm,
     RemoteEndpointForm,
     SameModelForm,
+    remote_fields,
 )
 from frontend.endpoints.words import SAID
 from frontend.shell.forms import PlainForm, blaming, posted_from, reporting
 from frontend.templatetags.drawing import as_json
 from runs import fingerprints
 from runs.access import ADMIN, READ, requires
-from runs.catalogue import create_endpoint, create_policy, create_profile, ignore_fingerprint, read
+from runs.catalogue import create_endpoint, create_policy, create_profile, ignore_fingerprint, read, set_price
 from runs.fingerprints import logged_names, same_model_rows, say_same_model
 from runs.models import EndpointRecord
 
@@ -52,11 +54,23 @@ def set_fingerprint(request: HttpRequest, endpoint: str) -> HttpResponse:
 
 
 @requires(ADMIN)
+@posted_from("endpoint", "endpoint")
+def price(request: HttpRequest, endpoint: str) -> HttpResponse:
+    """Set what a million tokens of an external endpoint cost; a blank field: not known."""
+    text = request.POST.get("price", "").strip()
+    with reporting(request):
+        set_price(endpoint=endpoint, price=parse_price(text) if text else None)
+    return redirect("endpoint", endpoint)
+
+
+@requires(ADMIN)
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_endpoint(request: HttpRequest) -> HttpResponse:
     is_remote = request.GET.get("kind") == REMOTE
+    rows = read.endpoint_rows()
+    base = next((row for row in rows if row.slug == request.GET.get("from") and row.engine == REMOTE), None)
     form = (
-        RemoteEndpointForm(request.POST or None, endpoints=read.endpoint_rows())
+        RemoteEndpointForm(request.POST or None, endpoints=rows, initial=remote_fields(base) if base else {})
         if is_remote
         else EndpointForm(request.POST or None)
     )

@@ -10,7 +10,7 @@ from evalboard.contract.forced import ForcedAnswer, ForcedScoring
 from frontend.forced import words
 from frontend.shell import addresses
 from frontend.shell.findings import Headline
-from frontend.shell.forms import posted_from, reporting
+from frontend.shell.forms import once, posted_from, reporting
 from frontend.shell.live import answer_progress
 from runs import acts
 from runs.access import READ, RUN, requires
@@ -26,6 +26,7 @@ PARTS = {"progress": "forced/_live.html"}
 
 @requires(READ, post=RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def run_scorings(request: HttpRequest, run_id: int) -> HttpResponse:
     """The scorings of a run, what another takes, and asking for it."""
     if request.method == "POST":
@@ -52,6 +53,7 @@ def run_scorings(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @requires(RUN)
 @posted_from("compare", "baseline", "candidate")
+@once
 def score_both(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
     with reporting(request):
         create_forced_pair(baseline_id=baseline, candidate_id=candidate, user=request.user)

@@ -22,7 +22,7 @@ from evalboard.wording.lab_report import (
 )
 from frontend.lab.bisect_page import bisect_page
 from frontend.lab.charts import draw_strips
-from frontend.shell.forms import PlainForm, blaming, posted_from, reporting
+from frontend.shell.forms import PlainForm, blaming, once, posted_from, reporting
 from frontend.shell.lists import parse_number, read_view
 from frontend.shell.live import answer_list, answer_progress
 from frontend.shell.run_choices import by_suite, offered_runs
@@ -100,12 +100,14 @@ PARTS = {"progress": "lab/_live.html"}
 
 @requires(READ, post=RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def experiments(request: HttpRequest) -> HttpResponse:
     return _experiments(request, request.POST if request.method == "POST" else None)
 
 
 @requires(RUN)
 @posted_from("experiments", at="new-bisect")
+@once
 def bisect(request: HttpRequest) -> HttpResponse:
     form = BisectForm(request.POST, runs=_offered(request.POST))
     if form.is_valid():

@@ -23,7 +23,7 @@ from frontend.probes import numbers as probe_numbers
 from frontend.probes.bands import bands
 from frontend.probes.words import QUESTIONS
 from frontend.shell.findings import split_claim
-from frontend.shell.forms import JSONText, PlainForm, blaming
+from frontend.shell.forms import JSONText, PlainForm, blaming, once
 from frontend.shell.lists import filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list, answer_progress
 from frontend.templatetags.drawing import drawn_plain, shortened
@@ -115,6 +115,7 @@ PARTS = {"progress": "probes/_live.html"}
 
 @requires(READ, post=RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def probes(request: HttpRequest) -> HttpResponse:
     choices = {"endpoints": read.endpoint_rows(), "profiles": read.profile_rows()}
     if request.method != "POST":

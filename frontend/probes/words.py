@@ -52,8 +52,8 @@ METHODS = Messages(
             "batch": "Copies of a prompt are decoded greedily among other requests, and must be equal.",
             "routing": "Every worker of the pool is asked the same.",
             "canary": "Logprobs of first tokens are compared with those of earlier canaries of the same prompts.",
-            "determinism": "Each worker decodes prompts at batch size 1 and larger, up to every seat, among short and "
-            "long prompts.",
+            "determinism": "Each worker decodes prompts alone and in larger batches, up to its largest, among short "
+            "and long prompts.",
             "audit": "Each worker decodes chosen cases; answers are compared between workers and with the audit "
             "before.",
             "vendor": "Tools, schemas, streams, long prompts and texts are tried; the vendor card compares endpoints.",

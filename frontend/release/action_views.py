@@ -1,8 +1,6 @@
 """What people do to a release. Each is one service call; its refusal becomes words on the page."""
 
-from functools import partial
 from typing import Any
-from uuid import uuid4
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -17,7 +15,7 @@ from frontend.release import forms, steps, words
 from frontend.release.forms import RerunForm, SettleForm, SignForm
 from frontend.release.verdicts import DECISIONS
 from frontend.release.views import named_runs, shown, with_plan
-from frontend.shell.forms import blame, blaming, posted_from, queue_once, reporting
+from frontend.shell.forms import blame, blaming, once, posted_from, reporting, show_queued
 from frontend.shell.lists import parse_number
 from frontend.templatetags.numbers import roughly
 from runs import acts
@@ -139,6 +137,7 @@ def _plan_lines(report: Release, plan: SettlePlan) -> tuple[dict[str, Any], ...]
 
 @requires(RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def rerun(request: HttpRequest, release_id: int) -> HttpResponse:
     """Run sides of a gate again: the whole suite, or its reference set; two sides in turn."""
     report = release_report(release_id)
@@ -150,6 +149,7 @@ def rerun(request: HttpRequest, release_id: int) -> HttpResponse:
     profile = request.GET.get("profile", "")
     if profile and profile not in decoding_profiles():
         raise NotFound(f"There is no profile {profile}.")
+    is_shuffled = "shuffled" in request.GET
     form = RerunForm(request.POST or None, **_rerun_choices(request, gate, names))
     if request.method == "POST" and form.is_valid():
         with blaming(form):
@@ -163,11 +163,12 @@ def rerun(request: HttpRequest, release_id: int) -> HttpResponse:
                 "sides": again,
                 "profile": profile,
             }
-            order["is_reference"] = chosen["what"] == REFERENCE
-            return queue_once(request, partial(rerun_sides, **order, user=request.user), order, "this page follows it")
+            order |= {"is_reference": chosen["what"] == REFERENCE, "is_shuffled": is_shuffled}
+            return show_queued(request, rerun_sides(**order, user=request.user), "this page follows it")
     form.mark_problems()
     page = {"release": report, "gate": gate, "sides": [(name, sides[name]) for name in names], "form": form}
     page |= {"whom": "both sides" if len(names) > 1 else f"the {names[0]}", "profile": profile}
+    page["is_shuffled"] = is_shuffled
     return render(request, "release/rerun.html", page, status=422 if form.errors else 200)
 
 
@@ -197,5 +198,5 @@ def _rerun_choices(request: HttpRequest, gate: Gate, names: list[str]) -> dict[s
     slugs = dict.fromkeys((own.endpoint, gate.candidate.endpoint, gate.baseline.endpoint) if len(names) == 1 else ())
     records = {each.slug: each for each in EndpointRecord.objects.filter(slug__in=slugs)}
     endpoints = [slug for slug in slugs if acts.can("run", records[slug], request.user)]
-    initial = {"sides": sides[0][0], "what": WHOLE, "endpoint": own.endpoint, "key": uuid4()}
+    initial = {"sides": sides[0][0], "what": WHOLE, "endpoint": own.endpoint}
     return {"initial": initial, "sides": sides, "whats": whats, "endpoints": endpoints}

@@ -223,7 +223,6 @@ class SettleForm(PlainForm):
 class RerunForm(PlainForm):
     """Running one side again, or both in turn: the whole suite, or the reference set first."""
 
-    key = forms.CharField(widget=forms.HiddenInput, required=False, max_length=80)
     sides = forms.ChoiceField(required=False, widget=forms.RadioSelect, label="Which side")
     what = forms.ChoiceField(widget=forms.RadioSelect, label="What to run")
     endpoint = forms.ChoiceField(required=False, label="Where")

@@ -10,14 +10,22 @@ from evalboard.contract.release import ALL_CASES, Gate, GateSide, NextStep, Rele
 from evalboard.wording.numbers import counted
 from frontend.release.words import describe_outcome
 from frontend.templatetags.numbers import roughly
-from runs.access import RUN, SIGN
+from runs.access import ADMIN, RUN, SIGN
 from runs.acts import ActOffer
 from runs.release import SETTLING_STEPS
 from runs.tour import LABELS as SAMPLE
 
 TO_SIGN = "#sign"
 PINNED = "pinned"  # the profile that comes with Evalboard
+SIDES = ("baseline", "candidate")
+TO_AN_ENDPOINT = {"pin_endpoint": "pinned to one backend", "call_uncached": "without its cache"}  # and its label
 RERUN = ("draw_again", "pin_batch", "rebaseline", "run_in_turn")  # steps that run sides again
+TO_AN_IMPORT = {
+    "import_again": "Import new logs",
+    "run_uncached": "Import the new log",
+    "pin_backend": "Import the new log",
+    "log_more": "Import a fuller log",
+}
 N_SHOWN = 2  # buttons, so that the first screen has one thing to do
 
 
@@ -58,13 +66,15 @@ def steps(
     scopes: frozenset[str],
     *,
     newer_baseline: int | None = None,
+    sampling: str = "",
     can: CanDo = lambda act, _: ActOffer(act),
 ) -> tuple[Step, ...]:
     """Return what this person may do about it, in the order in which it helps; nothing twice.
 
     A no-ship is looked at first: the cases that broke lead. What cannot be done now comes last.
 
-    newer_baseline: a run that was made the baseline since; the candidate may be judged against it.
+    newer_baseline: a run that was made the baseline since; the candidate may be judged against it. sampling: a profile
+    with a temperature above 0, "" where there is none.
     """
     may_run, may_sign = RUN in scopes, SIGN in scopes
     lines: list[Step] = []
@@ -74,7 +84,7 @@ def steps(
         lines.append(Step(f"Judge against run {newer_baseline}", _again(report, is_current=True), "the new baseline"))
     for line in () if report.settling else possible_next(report):
         gate = report.gates[report.headline_gate if line.gate is None else line.gate]
-        for step in _buttons(line, report, gate, may_run=may_run, may_sign=may_sign):
+        for step in _buttons(line, report, gate, scopes, sampling):
             offer = can(step.act, step.runs) if step.act else ActOffer("")
             if all(step.url != other.url for other in lines) and (offer or offer.is_shown):
                 lines.append(replace(step, refused=step.refused or offer.reason))
@@ -113,19 +123,34 @@ def _broken_step(gate: Gate) -> Step:
     return Step(label, describe_outcome(gate, "broken"), is_for_all=True)
 
 
-def _buttons(line: NextStep, report: Release, gate: Gate, *, may_run: bool, may_sign: bool) -> list[Step]:
+def _buttons(line: NextStep, report: Release, gate: Gate, scopes: frozenset[str], sampling: str) -> list[Step]:
     """Return the buttons of a step, which act on the sides that its sentence names."""
+    may_run, may_admin = RUN in scopes, ADMIN in scopes
     sides = {name: (side.run_id, side.profile) for name, side, _ in gate.sides}
     lacks = line.code == "share_seeds" and gate.baseline.draws.seed == gate.candidate.draws.seed
     if line.code == "rerun_missing" or lacks:
         return [_complete_step(sides[name][0]) for name in line.sides if may_run]
     if line.code == "second_run":
         return [_second_step(gate, name, side) for name, side, _ in gate.sides if may_run and name in line.sides]
+    if line.code in TO_AN_ENDPOINT:
+        named = (side for name, side, _ in gate.sides if name in (line.sides or SIDES) and not side.is_log)
+        return [_endpoint_step(line.code, each) for each in dict.fromkeys(s.endpoint for s in named) if may_admin]
+    if line.code in ("draw", "shuffle") and may_run and (sampling or line.code == "shuffle"):
+        both = line.model_copy(update={"sides": SIDES})
+        return [step for step in [rerun_step(report.id, both, sides, sampling=sampling)] if step is not None]
+    if line.code == "draw" and may_admin:
+        query = urlencode({"from": gate.candidate.profile})
+        return [Step("Add a profile with a temperature", f"{reverse('profile_new')}?{query}")]
     if line.code in (*RERUN, "share_seeds"):
         step = rerun_step(report.id, line, sides) if may_run else None
     else:
-        step = _step(line.code, report, gate, may_run=may_run, may_sign=may_sign)
+        step = _step(line.code, report, gate, may_run=may_run, may_sign=SIGN in scopes)
     return [] if step is None else [step]
+
+
+def _endpoint_step(code: str, endpoint: str) -> Step:
+    query = urlencode({"kind": "openai", "from": endpoint})
+    return Step(f"Add {endpoint} {TO_AN_ENDPOINT[code]}", f"{reverse('endpoint_new')}?{query}")
 
 
 def _complete_step(run: int) -> Step:
@@ -139,28 +164,29 @@ def _second_step(gate: Gate, name: str, side: GateSide) -> Step:
     return Step(f"Run the {name} a second time", f"{reverse('run_new')}?{urlencode(query)}")
 
 
-def rerun_step(release: str, line: NextStep, sides: Mapping[str, tuple[int, str]]) -> Step | None:
+def rerun_step(
+    release: str, line: NextStep, sides: Mapping[str, tuple[int, str]], *, sampling: str = ""
+) -> Step | None:
     """Return the button of a step that runs sides of a gate again; None where that does not help.
 
-    sides: the run and the profile of each.
+    sides: the run and the profile of each. sampling: the profile of the step `draw`.
     """
     if line.block == "scorer_changed":
         run = sides["baseline"][0]
         return Step("Score the baseline again", f"{reverse('run', args=[run])}#scores", act="rescore", runs=(run,))
-    if line.block == "judge_changed":
-        runs = tuple(run for run, _ in sides.values())
-        url = f"{reverse('run', args=[runs[0]])}#scores"
-        return Step("Score both runs again", url, act="rescore", runs=runs)
     is_other = line.block == "batch_class"
     profile = sides["baseline"][1] if is_other else PINNED if line.code == "pin_batch" and line.block is None else ""
+    profile = sampling if line.code == "draw" else profile
     if not line.sides or (is_other and profile == sides["candidate"][1]):
         return None
     whom, again = ("both sides", "in turn") if len(line.sides) > 1 else (f"the {line.sides[0]}", "again")
     query = {"gate": line.gate or 0, "side": line.sides, **({"profile": profile} if profile else {})}
+    query |= {"shuffled": "1"} if line.code == "shuffle" else {}
     url = f"{reverse('release_rerun', args=[release])}?{urlencode(query, doseq=True)}"
     cost = "with the baseline’s seed" if line.code == "share_seeds" else ""
     named = tuple(sides[name][0] for name in line.sides)
-    return Step(f"Run {whom} {f'under {profile}' if profile else again}", url, cost, act="again", runs=named)
+    again = f"under {profile}" if profile else "in shuffled order" if line.code == "shuffle" else again
+    return Step(f"Run {whom} {again}", url, cost, act="again", runs=named)
 
 
 def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bool) -> Step | None:
@@ -168,22 +194,25 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
         return Step("Sign off…", TO_SIGN) if may_sign else None
     if code == "larger_suite":
         return Step("Use a larger suite", reverse("suite", args=[gate.suite]), "4 × the cases")
+    if code == "find_build":
+        runs = [gate.baseline.run_id, gate.candidate.run_id]
+        return Step("Compare the two runs", reverse("compare", args=runs), is_for_all=True)
     if not may_run:
         return None
     if code in SETTLING_STEPS:
         return settling_step(report.id, report.settle) if report.settle else None
     if code == "settle_targeted":
         return settling_step(report.id, report.settle_targeted) if report.settle_targeted else None
-    if code == "import_again":
-        return Step("Import new logs", reverse("imports"))
-    if code in ("run_uncached", "pin_backend"):
-        return Step("Import the new log", reverse("imports"))
+    if code in TO_AN_IMPORT:
+        return Step(TO_AN_IMPORT[code], reverse("imports"))
     if code == "nothing_caches":
         return Step("Say that nothing caches there", _again(report, nothing_caches="on"))
     if code == "certify":
         return _certify_step(gate)
     if code == "use_paired":
         return Step("Judge under paired", _again(report, policy="paired"))
+    if code == "use_mean":
+        return Step("Choose another policy", _again(report))
     return None
 
 

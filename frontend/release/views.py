@@ -23,6 +23,7 @@ from frontend.release import steps as release_steps
 from frontend.release.forms import CURRENT, MAX_GATES, GateForm, ReleaseForm, SignForm, blame_gates
 from frontend.release.verdicts import OUTCOMES, VERDICTS
 from frontend.shell.charts import changes
+from frontend.shell.forms import once
 from frontend.shell.lists import Filter, filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
 from frontend.shell.run_choices import offered_runs
@@ -128,7 +129,11 @@ def shown(
     scopes = scopes_of(request.user) - (set() if offers["sign"] else {SIGN})
     newer = newer_baseline(gate) if report.verdict == "not_comparable" else None
     lines = release_steps.steps(
-        report, scopes, newer_baseline=newer, can=lambda act, runs: acts.can_on_runs(act, runs, request.user)
+        report,
+        scopes,
+        newer_baseline=newer,
+        sampling=read.sampling_profile(),
+        can=lambda act, runs: acts.can_on_runs(act, runs, request.user),
     )
     steps, more_steps = release_steps.split_steps(lines)
     if sign_form is None and SIGN in scopes:
@@ -218,6 +223,7 @@ def sign_offs_export(request: HttpRequest) -> StreamingHttpResponse:
 
 @requires(RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def new_release(request: HttpRequest) -> HttpResponse:
     query = request.POST if request.method == "POST" else request.GET
     runs, unknown = offered_runs(_numbers(query, "candidate"), _numbers(query, "baseline"))

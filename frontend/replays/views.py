@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from evalboard.contract.replay import Replay
 from evalboard.core.profile import OBSERVED
 from frontend.shell import tokens
-from frontend.shell.forms import JSONText, PlainForm, blaming
+from frontend.shell.forms import JSONText, PlainForm, blaming, once
 from frontend.shell.lists import parse_number, read_view
 from frontend.shell.live import answer_list, answer_progress
 from runs.access import READ, RUN, may, requires
@@ -51,6 +51,7 @@ PARTS = {"alternatives": "runs/_alternatives.html", "progress": "replays/_said.h
 
 @requires(READ, post=RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def replays(request: HttpRequest) -> HttpResponse:
     choices = {"endpoints": catalogue.endpoint_rows(), "profiles": catalogue.profile_rows()}
     form = BodyForm(request.POST if request.method == "POST" else None, **choices)

@@ -9,11 +9,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from evalboard.core.scoring import is_external
+from evalboard.core.scoring import is_judged, scores_here
 from evalboard.wording.numbers import counted
 from evalboard.wording.run import describe_try
 from frontend.runs.forms import RepeatsForm, RescoreForm
-from frontend.shell.forms import PlainForm, posted_from, queue_once, reporting
+from frontend.shell.forms import PlainForm, once, posted_from, refuse, reporting, show_queued
 from runs import acts
 from runs import run as run_slice
 from runs.access import ADMIN, RUN, requires
@@ -30,11 +30,12 @@ def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @requires(RUN)
 @posted_from("run", "run_id", at="again")
+@once
 def again(request: HttpRequest, run_id: int) -> HttpResponse:
     order: dict[str, Any] = {"run_id": run_id, "endpoint": request.POST.get("endpoint") or None}
     with reporting(request):
         then = f"it has the settings of run {run_id}"
-        return queue_once(request, lambda: (run_again(**order, user=request.user),), order, then)
+        return show_queued(request, [run_again(**order, user=request.user)], then)
     return redirect("run", run_id=run_id)
 
 
@@ -58,6 +59,7 @@ def complete(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @requires(RUN)
 @posted_from("run", "run_id")
+@once
 def add_repeats(request: HttpRequest, run_id: int) -> HttpResponse:
     form = RepeatsForm(request.POST)
     if not form.is_valid():
@@ -68,17 +70,16 @@ def add_repeats(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @requires(RUN)
 @posted_from("run", "run_id")
+@once
 def rescore(request: HttpRequest, run_id: int) -> HttpResponse:
     form = RescoreForm(request.POST)
     if not form.is_valid():
         return _refuse(request, run_id, form)
     with reporting(request):
         made = rescore_run(run_id=run_id, scorer=form.cleaned_data["scorer"])
-        done = (
-            "A worker scores the stored responses"
-            if is_external(made.spec)
-            else "The stored responses were scored again"
-        )
+        done = "The stored responses were scored again"
+        if not scores_here(made.spec):
+            done = f"A {'judge' if is_judged(made.spec) else 'worker'} scores the stored responses"
         messages.success(request, f"{done}; both scores are kept.")
     response = redirect("run", run_id=run_id)
     response["Location"] += "#scores"
@@ -111,5 +112,5 @@ def _act(request: HttpRequest, run_id: int, act: Callable[[], object], words: st
 def _refuse(request: HttpRequest, run_id: int, form: PlainForm) -> HttpResponse:
     for name, problems in form.errors.items():
         for problem in problems:
-            messages.error(request, f"{form[name].label}: {problem}")
+            refuse(request, f"{form[name].label}: {problem}")
     return redirect("run", run_id=run_id)

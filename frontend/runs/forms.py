@@ -13,9 +13,6 @@ MAIN_FIELDS = ("suite", "endpoint", "repeats")  # the others are folded
 
 
 class StartRunForm(PlainForm):
-    """The form of a new run. `key` is made with the form, so that sending it twice starts one run."""
-
-    key = forms.CharField(widget=forms.HiddenInput, required=False, max_length=80)
     suite = forms.ChoiceField()
     endpoint = forms.ChoiceField()
     profile = forms.ChoiceField()

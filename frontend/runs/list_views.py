@@ -1,7 +1,6 @@
 """Runs as a list, and the form that starts one."""
 
 from typing import Any
-from uuid import uuid4
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -9,7 +8,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.core.errors import EvalboardError
 from frontend.runs.forms import StartRunForm
-from frontend.shell.forms import blaming, queue_once
+from frontend.shell.forms import blaming, once, show_queued
 from frontend.shell.lists import Filter, filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
 from runs.access import READ, RUN, requires
@@ -48,6 +47,7 @@ def runs(request: HttpRequest) -> HttpResponse:
 
 @requires(RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def new_run(request: HttpRequest) -> HttpResponse:
     choices = {
         "suites": tuple(row for row in suite_rows() if not row.is_recorded),
@@ -60,7 +60,7 @@ def new_run(request: HttpRequest) -> HttpResponse:
         }
         if request.GET.get("part") == ESTIMATE_PART:
             return render(request, "runs/_estimate.html", {"estimate": _estimate(initial)})
-        form = StartRunForm(initial={"profile": "pinned", "key": uuid4()} | initial, **choices)
+        form = StartRunForm(initial={"profile": "pinned"} | initial, **choices)
         first: dict[str, Any] = {"suite": choices["suites"][:1], "endpoint": choices["endpoints"][:1]}
         shown = {name: row.slug for name, rows in first.items() for row in rows} | initial
         return render(request, "runs/new.html", {"form": form, "estimate": _estimate(shown), **choices})
@@ -70,7 +70,7 @@ def new_run(request: HttpRequest) -> HttpResponse:
         with blaming(form, names=FORM_FIELDS):
             named = {name: asked_for[name] for name in ("suite", "endpoint", "profile", "repeats", "seed", "labels")}
             order = {**named, "model": form.model(), "priority": asked_for["priority"] or Priority.NORMAL}
-            return queue_once(request, lambda: (create_run(**order, user=request.user),), order, "this page follows it")
+            return show_queued(request, [create_run(**order, user=request.user)], "this page follows it")
     form.mark_problems()
     return render(request, "runs/new.html", {"form": form, **choices}, status=422)
 

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 from evalboard.contract.run import Run
 from evalboard.core.release import has_enough_cases
 from evalboard.wording import run as wording
+from evalboard.wording.labels import describe_labels
 from frontend.compare import comparing
 from frontend.runs import case_list, charts, folds, looking_at, progress, words
 from frontend.runs.charts import shard_row
@@ -21,6 +22,8 @@ from runs import acts
 from runs.access import READ, requires
 from runs.baselines import baseline_of, baselines_with
 from runs.catalogue.read import endpoint_rows
+from runs.judging import judgings_of
+from runs.labels import has_labels, run_labels
 from runs.models import RunRecord
 from runs.run import CaseLists, judged, live_report, run_page, run_rows
 
@@ -130,8 +133,10 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
         "may_try": run.waiting_for is not None and acts.can("try_now", record.endpoint, request.user),
         "unavailable": progress.unavailable(offers),
         "endpoints": endpoint_rows() if offers["again"] else (),
+        "labels": describe_labels(run_labels(int(run.id))) if has_labels(record) else "",
         "others": comparing.others(run.row, run_rows(suite=run.suite.slug, limit=RUNS_LOOKED_AT)),
         "repeat_pairs": comparing.repeat_pairs(run),
+        "judgings": judgings_of(int(run.id)),
         "repeats_form": RepeatsForm(initial={"have": run.n_repeats}),
         "rescore_form": RescoreForm(),
     }

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from evalboard.contract.probe import KINDS
 from evalboard.contract.schedule import Schedule
-from frontend.shell.forms import PlainForm, blaming, posted_from
+from frontend.shell.forms import PlainForm, blaming, once, posted_from
 from frontend.shell.lists import read_view
 from frontend.templatetags.drawing import drawn_plain, shortened
 from runs import acts
@@ -96,6 +96,7 @@ class ScheduleLine:
 
 @requires(READ, post=RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def schedules(request: HttpRequest) -> HttpResponse:
     sent = request.POST if request.method == "POST" else None
     is_probe = sent is not None and "probe-slug" in sent

@@ -24,13 +24,13 @@ SAID = Messages(
             "was changed.",
             "no_role": "Your role does not include this.",
             "no_page": "No page has this address. It may be mistyped, or what it named was deleted.",
-            "no_mark": "The form's security token is missing or too old.",
+            "no_mark": "You signed in again after this page was opened, or its cookies are missing.",
         },
         ("request", "advises"): {
             "go_back": "Go back and try again.",
             "ask_admin": "Nothing was changed. An admin can give you the role that it needs.",
             "search": "Look for it in the runs or suites.",
-            "repeat": "Nothing was changed. Open the page again and repeat the step; cookies must be allowed.",
+            "repeat": "Nothing was changed. Open the form again and send it; cookies must be allowed.",
             "try_again": "Try again in a moment. If it happens again, send the request id below to your administrator.",
         },
         ("server", "asserts"): {
@@ -60,7 +60,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     return _answer(
-        request, 403, "The form could not be trusted", SAID.write("no_mark"), SAID.write("repeat"), code="csrf_failed"
+        request, 403, "The form is no longer valid", SAID.write("no_mark"), SAID.write("repeat"), code="csrf_failed"
     )
 
 

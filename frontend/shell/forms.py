@@ -1,10 +1,10 @@
 """Form helpers. Forms check shape, services check meaning; `blame` shows a service's errors."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from http import HTTPStatus
 from typing import Any
-from uuid import uuid4
 
 from django import forms
 from django.contrib import messages
@@ -19,7 +19,7 @@ from evalboard.core.errors import EvalboardError, NotFound
 from evalboard.wording.messages import Messages
 from frontend.templatetags.drawing import shortened
 from runs.models import RunRecord
-from runs.run import KeyInUse, make_once
+from runs.run import claim_key
 
 # In place of Django's "Ensure this value is …", with its own field for the limit.
 LIMITS = Messages(
@@ -69,10 +69,17 @@ def reporting(request: HttpRequest) -> Iterator[None]:
         raise
     except EvalboardError as problem:
         unsaid = (f"{name}: {text}" for name, text in problem.fields.items() if text not in problem.detail)
-        messages.error(request, " ".join((problem.detail, *unsaid)))
+        refuse(request, " ".join((problem.detail, *unsaid)))
+
+
+def refuse(request: HttpRequest, words: str) -> None:
+    """Show on the next page why nothing was made, so that the same form may be sent again."""
+    messages.error(request, words)
+    request.is_refused = True  # type: ignore[attr-defined]
 
 
 View = Callable[..., HttpResponse]
+FORM_KEY = "csrfmiddlewaretoken"  # the field of Django's {% csrf_token %}
 
 
 def posted_from(page: str, *names: str, at: str = "") -> Callable[[View], View]:
@@ -99,22 +106,35 @@ def posted_from(page: str, *names: str, at: str = "") -> Callable[[View], View]:
     return decorate
 
 
-def queue_once(request: HttpRequest, make: Callable[[], tuple[RunRecord, ...]], what: Any, then: str) -> HttpResponse:
-    """Start runs by the key of a form, so that a form sent twice starts them once; show the last.
+def once(view: View) -> View:
+    """Make a view do its work once for each form; a form that is sent again leads to what it made.
 
-    what: is asked for, as JSON. then: what follows. A form without a key is a request of its own.
+    A page draws its forms with a CSRF token of its own, which a second page does not have: that is the form's key, with
+    its address and input. What is refused, or answered without leading elsewhere, may be sent again.
     """
-    key = f"form-{request.POST.get('key') or uuid4()}-{digest_json(what)}"
-    try:
-        runs, was_made_before = make_once(key, what, request.user, make)
-    except KeyInUse:
-        messages.info(request, "This form was sent twice. What it started first will appear here.")
-        return redirect("runs")
+
+    @wraps(view)
+    def answered(request: HttpRequest, *args: Any, **parameters: Any) -> HttpResponse:
+        if request.method != "POST" or not request.POST.get(FORM_KEY):
+            return view(request, *args, **parameters)
+        sent = [request.get_full_path(), sorted(request.POST.lists())]
+        with claim_key(f"form-{digest_json(sent)}", sent, request.user, waits=True) as known:
+            if known.pk is not None:
+                messages.info(request, "This form was sent before and led here. Nothing was added.")
+                return redirect(known.address)
+            answer = view(request, *args, **parameters)
+            made = answer.status_code == HTTPStatus.FOUND and not getattr(request, "is_refused", False)
+            known.address = answer["Location"] if made else ""
+        return answer
+
+    answered.is_once = True  # type: ignore[attr-defined]
+    return answered
+
+
+def show_queued(request: HttpRequest, runs: Sequence[RunRecord], then: str) -> HttpResponse:
+    """Lead to the last of the runs that a form started. then: what follows."""
     named = " and ".join(f"run {run.pk}" for run in runs).capitalize()
-    if was_made_before:
-        messages.info(request, f"This form was sent before and started {named.lower()}. Nothing was added.")
-    else:
-        messages.success(request, f"{named} {'is' if len(runs) == 1 else 'are'} queued; {then}.")
+    messages.success(request, f"{named} {'is' if len(runs) == 1 else 'are'} queued; {then}.")
     return redirect("run", run_id=runs[-1].pk)
 
 

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from evalboard.core.errors import NotFound
-from frontend.shell.forms import blaming, posted_from, queue_once, reporting
+from frontend.shell.forms import blaming, once, posted_from, reporting, show_queued
 from frontend.suites.baselines import list_eligible
 from frontend.suites.forms import BaselineForm
 from frontend.suites.views import suite_page
@@ -38,6 +38,7 @@ def set_baseline(request: HttpRequest, slug: str) -> HttpResponse:
 
 @requires(RUN)
 @posted_from("suite", "slug")
+@once
 def again(request: HttpRequest, slug: str, baseline_id: int) -> HttpResponse:
     """Ask for the baseline's run once more, on the whole suite or on its reference set."""
     known = baseline_rows(slug, limit=BASELINES_READ)
@@ -48,7 +49,7 @@ def again(request: HttpRequest, slug: str, baseline_id: int) -> HttpResponse:
         suite = reference_suite(slug=slug).suite.slug if request.POST.get("what") == REFERENCE else None
         order: dict[str, Any] = {"run_id": baseline.run_id, "suite": suite}
         then = "once it has finished it may be set as the baseline"
-        return queue_once(request, lambda: (run_again(**order, user=request.user),), order, then)
+        return show_queued(request, [run_again(**order, user=request.user)], then)
     return _to_baselines(slug)
 
 

@@ -11,7 +11,7 @@ from evalboard.contract.case import CaseAnswer, CaseHistory
 from evalboard.wording.numbers import counted, listed
 from frontend.compare import pair_address
 from frontend.shell import addresses
-from frontend.shell.forms import reporting
+from frontend.shell.forms import once, reporting
 from frontend.shell.lists import ListView, read_view
 from runs.access import READ, RUN, requires
 from runs.replays import list_replays_of_case
@@ -33,6 +33,7 @@ class CaseAnswerLine:
 
 @requires(READ, post=RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def case(request: HttpRequest, slug: str, case: str) -> HttpResponse:
     if request.method == "POST":
         return _decode(request, slug, case)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from uuid import uuid4
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -131,7 +130,7 @@ def _at_once(request: HttpRequest, report: SuiteReport) -> dict[str, str] | None
     endpoint = request.GET.get("endpoint", endpoint) or (next(iter(known)) if len(known) == 1 else "")
     if endpoint not in known or profile not in decoding_profiles():
         return None
-    return {"suite": report.suite.slug, "endpoint": endpoint, "profile": profile, "repeats": "5", "key": str(uuid4())}
+    return {"suite": report.suite.slug, "endpoint": endpoint, "profile": profile, "repeats": "5"}
 
 
 def _focused(request: HttpRequest, report: SuiteReport) -> BucketHistory | None:

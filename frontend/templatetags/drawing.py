@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 from typing import Any
-from uuid import uuid4
 
 from django import template
 from django.apps import apps
@@ -19,6 +18,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.core.answer import split_parts
+from evalboard.wording.manifest import describe_batching
 from evalboard.wording.numbers import fixed
 from frontend.shell import addresses
 
@@ -44,10 +44,9 @@ def drawn(value: Any) -> SafeString:
     return mark_safe(f"<bdi>{safe}</bdi>")  # noqa: S308 (escaped above)
 
 
-@register.simple_tag
-def form_key() -> SafeString:
-    """Draw the key by which a form that is sent twice is one request."""
-    return format_html('<input type="hidden" name="key" value="{}">', uuid4())
+@register.filter
+def batching(batch_class: str) -> str:
+    return describe_batching(batch_class)
 
 
 @register.filter

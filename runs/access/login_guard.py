@@ -24,10 +24,15 @@ from django.db.models import Max, Q, QuerySet, Sum
 from django.http import HttpRequest
 from django.utils import timezone
 
+from runs.store import counters
+
 logger = logging.getLogger(__name__)
 
-# Wrong passwords within AXES_COOLOFF_TIME. From an office everybody may come from one address.
+# Wrong passwords within AXES_COOLOFF_TIME. From an office everybody may come from one address: where somebody signed in
+# lately, one script with wrong passwords must not lock out all others.
 MAX_OF_ADDRESS = 20
+MAX_OF_KNOWN_ADDRESS = 100
+KNOWN_SECONDS = 24 * 3600
 MAX_OF_NAME = 20
 MAX_IN_ALL = 300
 # What one process does at a time: a hash takes a core for up to a second. Whoever comes beyond both is told so at once,
@@ -63,6 +68,10 @@ class Counts(AxesDatabaseHandler):  # type: ignore[misc]
     def is_locked(self, request: HttpRequest, credentials: Mapping[str, Any] | None = None) -> bool:
         return find_refusal(request, _name(credentials)) is not None
 
+    def user_logged_in(self, sender: Any, request: HttpRequest, user: Any, **others: Any) -> None:
+        super().user_logged_in(sender, request, user, **others)
+        counters.remember(_signed_in(request), seconds=KNOWN_SECONDS)
+
     def user_login_failed(
         self, sender: Any, credentials: Mapping[str, Any], request: HttpRequest | None = None, **others: Any
     ) -> None:
@@ -82,7 +91,7 @@ def find_refusal(request: HttpRequest, name: str) -> Refusal | None:
     n = {which: count or 0 for which, count in n.items()}
     if n["here"] >= settings.AXES_FAILURE_LIMIT:
         return _refusal("name_here", lately.filter(here & this_name))
-    if n["address"] >= MAX_OF_ADDRESS:
+    if n["address"] >= MAX_OF_ADDRESS and n["address"] >= _most_of_address(request):
         return _refusal("address", lately.filter(here))
     if n["name"] >= MAX_OF_NAME and n["here"]:
         return _refusal("name", lately.filter(here & this_name))
@@ -139,6 +148,14 @@ def counted_address(request: HttpRequest) -> str | None:
     if known.version == 4:
         return str(known)
     return str(known.ipv4_mapped or ipaddress.IPv6Address(int(known) >> 64 << 64))
+
+
+def _most_of_address(request: HttpRequest) -> int:
+    return MAX_OF_KNOWN_ADDRESS if counters.is_remembered(_signed_in(request)) else MAX_OF_ADDRESS
+
+
+def _signed_in(request: HttpRequest) -> str:
+    return f"signed-in:{counted_address(request)}"
 
 
 def _refusal(code: str, tries: QuerySet[AccessAttempt]) -> Refusal:

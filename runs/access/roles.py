@@ -83,7 +83,9 @@ def requires(scope: str, *, post: str | None = None) -> Callable[[View], View]:
             if may(request.user, needed):
                 return view(request, *args, **kwargs)
             if not request.user.is_authenticated:
-                return redirect_to_login(request.get_full_path())
+                answer = redirect_to_login(request.get_full_path())
+                answer["Location"] += "&unsent=1" if request.method == "POST" else ""
+                return answer
             raise PermissionDenied(f"This needs the {needed} right.")
 
         guarded.required_scope = scope  # type: ignore[attr-defined]

@@ -38,16 +38,15 @@ def resource(**scopes: str) -> Callable[[View], View]:
 
 
 def _kept_by_nobody_else(view: View) -> View:
-    """Forbid caches to store a view's answer or to reuse it without revalidation (etags.py).
+    """Forbid caches to store a view's answer: what one person may read must not be served to another.
 
-    What one person may read must not be served to another.
+    A client that sends an ETag back has kept the answer itself (etags.py).
     """
 
     @wraps(view)
     def answered(*args: Any, **kwargs: Any) -> Any:
         response = view(*args, **kwargs)
-        tagged = response.has_header("ETag")
-        patch_cache_control(response, private=True, **({"no_cache": True} if tagged else {"no_store": True}))
+        patch_cache_control(response, private=True, no_store=True)
         return response
 
     return answered

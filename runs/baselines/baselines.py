@@ -50,6 +50,8 @@ def current_baseline(*, suite: Suite, line: str, profile_slug: str) -> BaselineR
 
 @acts.rule("baseline", RunRecord, SIGN)
 def _baseline(run: RunRecord) -> acts.No | None:
+    if run.is_judge:
+        return acts.No(f"Run {run.pk} is a judge's, and no baseline.", is_shown=False)
     if run.status != RunRecord.Status.FINISHED:
         return acts.No(f"Run {run.pk} is {run.status}; only a run that has finished can be a baseline.")
     bucket_ids = CaseColumns.objects.filter(repeat__run=run).values_list("bucket_ids", flat=True)

@@ -8,6 +8,7 @@ from runs.catalogue.endpoints import (
     create_profile,
     ignore_fingerprint,
     model_problems,
+    set_price,
     store_default_profiles,
 )
 from runs.catalogue.model_names import OneNames, is_all_that_is_known
@@ -37,6 +38,7 @@ __all__ = [
     "read",
     "read_newest_check",
     "rotations",
+    "set_price",
     "store_default_policies",
     "store_default_profiles",
 ]

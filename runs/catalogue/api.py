@@ -8,7 +8,7 @@ from runs.access import ADMIN
 from runs.api.resource import Resource, serve
 from runs.api.serializers import Flag, ModelIn, Object, Strict, Text, Whole
 from runs.catalogue import read
-from runs.catalogue.endpoints import create_endpoint, create_profile, ignore_fingerprint
+from runs.catalogue.endpoints import create_endpoint, create_profile, ignore_fingerprint, set_price
 from runs.catalogue.policies import create_policy
 from runs.models import EndpointRecord
 
@@ -37,6 +37,11 @@ class EndpointIn(Strict):
     bypass = Text(required=False, allow_null=True)
     rescores = Flag(required=False)
     daily_check = Flag(required=False)
+    price = Object(required=False, allow_null=True)
+
+
+class PriceIn(Strict):
+    price = Object(allow_null=True)
 
 
 class FingerprintIn(Strict):
@@ -77,6 +82,7 @@ endpoint_list = serve(
 fingerprint = serve(
     ENDPOINT.acted("set_fingerprint", "Say whether fingerprints name servers", ignore_fingerprint, body=FingerprintIn)
 )
+price = serve(ENDPOINT.acted("set_price", "Say what its tokens cost", set_price, body=PriceIn))
 profile_list = serve(
     PROFILE.listed("profiles", "The newest version of each profile", Profile, read.profile_rows),
     PROFILE.made(

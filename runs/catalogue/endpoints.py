@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from evalboard.core import digest
+from evalboard.core.cost import clean_price, price_problem
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import DEFAULT_PROFILES, DTYPES, parse_profile
 from runs.catalogue.remote import read_remote
@@ -95,6 +96,22 @@ def ignore_fingerprint(*, endpoint: str, ignores: bool) -> EndpointRecord:
         raise InvalidInput("The endpoint is not valid.", fields={"ignores_fingerprint": ONLY_REMOTE})
     known.ignores_fingerprint = ignores
     known.save(update_fields=["ignores_fingerprint"])
+    return known
+
+
+def set_price(*, endpoint: str, price: Mapping[str, Any] | None) -> EndpointRecord:
+    """Set what a million tokens of an external endpoint cost; None or {}: not known.
+
+    A run or probe that was asked for under another price keeps that. Raises NotFound or InvalidInput.
+    """
+    known = EndpointRecord.objects.filter(slug=endpoint).first()
+    if known is None:
+        raise NotFound(f"There is no endpoint {endpoint}; the settings page lists them.")
+    problem = price_problem(price) if price else None
+    if problem := problem if known.is_remote else ONLY_REMOTE:
+        raise InvalidInput("The endpoint is not valid.", fields={"price": problem})
+    known.price = clean_price(price)
+    known.save(update_fields=["price"])
     return known
 
 

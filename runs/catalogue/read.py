@@ -1,6 +1,7 @@
 """Endpoints, profiles and policies as the API, the settings page and the forms have them."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from django.utils import timezone
@@ -27,6 +28,13 @@ def decoding_profiles() -> tuple[str, ...]:
     """List the slugs of profiles that can decode: all but those observed in logs."""
     newest = ProfileRecord.objects.order_by("slug", "-version").distinct("slug").values_list("slug", "settings")
     return tuple(slug for slug, settings in newest if settings.get("batch_class") != OBSERVED)
+
+
+def sampling_profile() -> str:
+    """Return the first profile that decodes at a temperature above 0, "" where there is none."""
+    temperatures = ((row.slug, row.settings["sampling"].get("temperature")) for row in profile_rows())
+    known = (slug for slug, given in temperatures if isinstance(given, int | float) and given > 0)
+    return next((slug for slug in known if slug in decoding_profiles()), "")
 
 
 def policy_rows() -> tuple[contract.Policy, ...]:
@@ -65,6 +73,7 @@ def endpoint_fields(endpoint: EndpointRecord) -> dict[str, Any]:
         "endings": endpoint.endings,
         "concurrency": endpoint.concurrency if is_remote else None,
         "calls_per_minute": endpoint.calls_per_minute if is_remote else None,
+        "price": price_of(endpoint.price),
         "reference": reference.slug if reference else None,
         "bypass": bypass.slug if bypass else None,
         "rescores": endpoint.rescores if is_remote else None,
@@ -74,6 +83,10 @@ def endpoint_fields(endpoint: EndpointRecord) -> dict[str, Any]:
         "rest_reason": endpoint.rest_reason if rests else None,
         "n_failures": endpoint.n_failures if rests else None,
     }
+
+
+def price_of(stored: Mapping[str, str]) -> contract.Price | None:
+    return contract.Price.from_stored(stored) if stored else None
 
 
 def _header(value: str | dict[str, str]) -> str | contract.HeaderFromVariable:
@@ -114,6 +127,11 @@ def finds_call_names(endpoint_id: int) -> bool:
     """Tell whether the newest check saw another fingerprint with each answer."""
     details = [row["detail"] for row in _read(endpoint_id)[1] if row["parameter"] == "system_fingerprint"]
     return any(names_calls(detail.get("n_distinct", 0), detail.get("n", 0)) for detail in details)
+
+
+def read_check_rows(endpoint_id: int) -> list[dict[str, Any]]:
+    """Return what the newest check with a finding saw of each parameter; none without one."""
+    return _read(endpoint_id)[1]
 
 
 def _read(endpoint_id: int) -> tuple[ProbeRecord | None, list[dict[str, Any]]]:

@@ -7,7 +7,8 @@ from typing import Any
 from django.conf import settings
 
 from evalboard.calling.endpoint_fields import clean_base_url, extra_body_problems, header_problems
-from evalboard.core.secret_names import looks_like_key, variable_problem
+from evalboard.core.cost import clean_price, price_problem
+from evalboard.core.secret_names import is_own_file, looks_like_key, variable_problem
 from runs.models import EndpointRecord
 
 MAX_NAME_CHARS = 200
@@ -26,7 +27,7 @@ def auth_problem(auth: str) -> str | None:
         return None
     if auth.startswith("/"):
         return _file_problem(auth)
-    return variable_problem(auth)
+    return variable_problem(auth, allowed=settings.ENDPOINT_KEYS)
 
 
 def read_remote(
@@ -44,6 +45,7 @@ def read_remote(
     bypass: str | None = None,
     rescores: bool | None = None,
     daily_check: bool | None = None,
+    price: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the row's fields of an external endpoint, and the problems by field. None: use the default.
 
@@ -74,6 +76,7 @@ def read_remote(
         "bypass": direct,
         "rescores": bool(rescores),
         "daily_check": bool(daily_check),
+        "price": clean_price(price),
     }
     problems = {
         "base_url": url_problem,
@@ -95,9 +98,10 @@ def read_remote(
         ),
         "reference": reference_problem,
         "bypass": bypass_problem,
+        "price": price_problem(price) if price else None,
     }
     wrong = {name: problem for name, problem in problems.items() if problem}
-    wrong |= header_problems(chosen["headers"], auth=chosen["auth"])
+    wrong |= header_problems(chosen["headers"], auth=chosen["auth"], keys=settings.ENDPOINT_KEYS)
     return chosen, wrong | extra_body_problems(chosen["extra_body"])
 
 
@@ -121,4 +125,6 @@ def _file_problem(path: str) -> str | None:
     # Parts are judged as written: the file is on the worker, and links are followed there.
     if ".." in Path(path).parts or not Path(path).is_relative_to(folder) or Path(path) == folder:
         return f"Must be a file below {folder} (EVALBOARD_SECRETS_DIR)."
+    if is_own_file(path):
+        return "This file is Evalboard's or the cluster's own and must not reach an external server; name another one."
     return None

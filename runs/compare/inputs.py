@@ -7,7 +7,7 @@ milliseconds; `load` reads the columns, some megabytes for 100,000 cases.
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,19 +39,29 @@ from evalboard.core.compare import (
     pair_cases,
 )
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.suite import digest_asked
 from evalboard.core.trace import unpack_scores
 from evalboard.wording.comparability import explain_unpaired
 from runs import acts
 from runs.catalogue import OneNames
 from runs.compare.reading import StoredAnswers, StoredResponses
 from runs.imports import lacks_prompts
-from runs.models import BucketRecord, ForcedScoringRecord, RepeatRecord, RepeatScore, RunRecord, Stray
+from runs.judging import judge_facts
+from runs.models import (
+    BucketRecord,
+    ForcedScoringRecord,
+    RepeatRecord,
+    RepeatScore,
+    RunRecord,
+    Stray,
+    SuiteVersionRecord,
+)
 from runs.pairs import WORDS, copies, measure_pair_noise, pair_facts
 from runs.pairs.pair_facts import EndpointBucket, find_names
 from runs.store import Indexes, bulk, stored_columns, stored_traces
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {COMPARISON_VERSION}.30"
+METHOD = f"comparison {COMPARISON_VERSION}.31"
 MODEL_TERMS = Terms()
 RELATED = ("suite_version__suite__reference_of", "suite_version__scorer", "profile", "endpoint")
 
@@ -459,7 +469,7 @@ def _load_side(
         repeats=key.repeats,
         ended=ended,
         suite_version=f"{version.suite.slug} v{version.number}",
-        suite_digest=version.digest,
+        suite_digest=version.digest if scorer is None else _digest_asked(version),
         buckets=buckets,
         served=served,
         names=OneNames(),
@@ -469,7 +479,7 @@ def _load_side(
     )
     shares = fields["shares"]
     return StoredSide(
-        **fields,
+        **fields | {"setup": replace(fields["setup"], judge=judge_facts(run))},
         key=key,
         case_indexes=case_indexes,
         scores=_scores(key, version.scorer_id, wanted, len(case_indexes)),
@@ -483,6 +493,11 @@ def _load_side(
         ),
         usual=copies.read_usual(key.usual_ids, wanted),
     )
+
+
+def _digest_asked(version: SuiteVersionRecord) -> str:
+    cases = version.cases.order_by("index").values_list("digest", flat=True)
+    return digest_asked(version.max_tokens, version.stop, list(cases))
 
 
 def _find_strays(key: SideKey, case_indexes: Indexes) -> tuple[Indexes, Indexes]:

@@ -27,6 +27,7 @@ from runs.compare.inputs import MODEL_TERMS
 from runs.models import BucketRecord, Case, ComparisonRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord
 from runs.pairs import stored_words
 from runs.pairs.pair_facts import read_names
+from runs.run import read_costs
 from runs.store.statements import Percentile
 
 CASES_TIMED = 1000  # of each repeat: a page takes no longer for a very large suite
@@ -104,6 +105,7 @@ def _name_parts(row: ComparisonRecord, *, is_timed: bool) -> Named:
             targeted[run_id].append(int.from_bytes(bytes(cases)))
 
     speeds = _read_speeds(runs) if is_timed else {}
+    costs = read_costs(runs.values()) if is_timed else {}
 
     def name_side(run: RunRecord) -> NamedSide:
         return NamedSide(
@@ -118,6 +120,7 @@ def _name_parts(row: ComparisonRecord, *, is_timed: bool) -> Named:
             left_out=left_out[run.pk],
             targeted=targeted[run.pk],
             speed=speeds.get(run.pk),
+            cost=costs[run.pk].whole if run.pk in costs else None,
         )
 
     sides = row.summary.get("sides", NO_SIDES)

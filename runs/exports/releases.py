@@ -26,6 +26,7 @@ def release_bundle(release_id: int) -> Iterator[bytes]:
     decided = release.decide(release_id=release_id)
     if decided.inputs is None:
         raise Conflict(f"A run of release {release_id} is at work; export it when all have ended.")
+    release.require_document(decided.verdict)
     evidence: list[bytes] = []
     release.verdicts.judge(decided.inputs, lambda gate: evidence.append(dump_evidence(gate)))
     cases = [_worst(decided, at) for at in range(len(decided.gates))]

@@ -31,10 +31,11 @@ TOKEN_IDS = Func(
 
 def match_cases(wanted: Wanted) -> list[Match]:
     """Find cases by the start of their id, or by the starts of words in id and messages."""
-    by_id = Case.objects.filter(case_id__startswith=wanted.text).order_by("case_id", "-pk")
+    shown = Case.objects.filter(suite_version__suite__judged_suite=None)
+    by_id = shown.filter(case_id__startswith=wanted.text).order_by("case_id", "-pk")
     rows = list(by_id.values_list("pk", "case_id", "suite_version__suite", "suite_version__created_at")[:LOOKED_AT])
     if parts := [part for part in wanted.text.translate(PUNCTUATION).split() if len(part) >= MIN_WORD]:
-        with_words = Case.objects.annotate(words=CaseWords()).filter(words=_prefixes(parts))
+        with_words = shown.annotate(words=CaseWords()).filter(words=_prefixes(parts))
         rows += with_words.values_list("pk", "case_id", "suite_version__suite", "suite_version__created_at")[:LOOKED_AT]
     newest: dict[tuple[int, str], Match] = {}
     for key, case_id, suite, at in sorted(rows):

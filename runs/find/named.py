@@ -39,7 +39,7 @@ WILD = str.maketrans({mark: f"\\{mark}" for mark in "\\%_"})
 
 def match_runs(wanted: Wanted) -> list[Match]:
     """Find runs by id, suite, endpoint, profile or model; every word must be in one of these."""
-    runs = RunRecord.objects.order_by(*NEWEST_FIRST)
+    runs = RunRecord.objects.filter(is_judge=False).order_by(*NEWEST_FIRST)
     digits = wanted.number
     named = [runs.filter(ids_from(digits))] if digits else []
     ways = [runs.filter(pk=digits), *named] if digits else []
@@ -90,7 +90,7 @@ def show_releases(matches: Sequence[Match]) -> Iterable[Hit]:
 
 def match_suites(wanted: Wanted) -> list[Match]:
     """Find suites by their slug or by the title of a version."""
-    suites = Suite.objects.all()
+    suites = Suite.objects.filter(judged_suite=None)
     for word in wanted.words:
         titled = SuiteVersionRecord.objects.filter(title__icontains=word).values("suite")
         suites = suites.filter(Q(slug__icontains=word) | Q(pk__in=titled))

@@ -49,7 +49,7 @@ def match_answers(wanted: Wanted) -> list[Match]:
     """Find responses that contain the text, newest first. It scans all texts, which may take seconds."""
     if len(wanted.text) < MIN_ANSWER:
         return []
-    rows = ResponseRecord.objects.filter(text__icontains=wanted.text).order_by("-pk")
+    rows = ResponseRecord.objects.filter(text__icontains=wanted.text, repeat__run__is_judge=False).order_by("-pk")
     return [Match("answer", key, PART, at) for key, at in rows.values_list("pk", "recorded_at")[: COUNTED + 1]]
 
 

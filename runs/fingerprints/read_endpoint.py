@@ -14,8 +14,9 @@ from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.probe import ProbeRow
 from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.core.profile import is_serving_known
+from evalboard.wording.capability import describe_fit, suggest_profile
 from runs.baselines import rotation_rows
-from runs.catalogue.read import endpoint_fields
+from runs.catalogue.read import endpoint_fields, read_check_rows
 from runs.models import EndpointRecord, FingerprintRecord, RepeatRecord, ResponseRecord, RunRecord
 from runs.pairs.pair_facts import describe_fingerprint, name_fingerprints
 from runs.probes import newest_probes
@@ -35,11 +36,15 @@ def endpoint_report(slug: str, *, probes: Sequence[ProbeRow] | None = None) -> c
     )
     newest = newest_probes(endpoint=slug) if probes is None else probes
     rotations = rotation_rows(endpoints=[slug], limit=1)
+    check = _newest_check(newest)
+    rows = read_check_rows(endpoint.pk) if check is not None and check.finding is not None else []
     return contract.EndpointReport(
         **endpoint_fields(endpoint),
         last=_last_responses(endpoint),
         hours=_hours(endpoint),
-        check=_newest_check(newest),
+        check=check,
+        fitting_profile=suggest_profile(rows) if rows else None,
+        compared_by=describe_fit(rows) if rows else None,
         rotated=rotations[0] if rotations else None,
         url=reverse("endpoint", args=[slug]),
     )

@@ -7,18 +7,21 @@ from datetime import timedelta
 from pathlib import Path
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, Error, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models.functions import Now
 
 from runs.models import WorkerRecord
-from runs.store import outage
+from runs.store import limit_statements_here, outage
 from runs.work import dispatch
 
 MIN_FREE_BYTES = 256 * 1024**2  # PostgreSQL's log alone grows in steps of 16 MiB
 ASK_AGAIN_SECONDS = 5.0
+DATABASE_SECONDS = 3.0  # within which it must answer
 
 _asking = threading.Lock()
+_probing = threading.Lock()
+_probe: "_DatabaseProbe | None" = None
 _answers: dict[str, tuple[float, str | None]] = {}  # broker → (when it was asked, what it said)
 
 
@@ -81,14 +84,61 @@ def _ask_doorbell() -> str | None:
     return None
 
 
+class _DatabaseProbe:
+    """One question to the database over a connection of its own.
+
+    A frozen database takes connections and says nothing. The question is asked in a thread, as no setting limits how
+    long a client waits for an answer. Whoever comes meanwhile waits for the same question, so that a frozen database
+    costs one thread.
+    """
+
+    def __init__(self) -> None:
+        self._answers = False
+        self._has_ended = threading.Event()
+        threading.Thread(target=self._ask, daemon=True).start()
+
+    def _ask(self) -> None:
+        own = connection.copy()
+        own.settings_dict["OPTIONS"] = {**own.settings_dict["OPTIONS"], "connect_timeout": round(DATABASE_SECONDS)}
+        try:
+            with own.cursor() as cursor:
+                cursor.execute("SELECT 1")
+            self._answers = True
+        except Error:
+            pass
+        finally:
+            own.close()
+            self._has_ended.set()
+
+    def has_ended(self) -> bool:
+        return self._has_ended.is_set()
+
+    def answers(self) -> bool:
+        """Wait for the answer, at most DATABASE_SECONDS, and tell whether there is one."""
+        return self._has_ended.wait(DATABASE_SECONDS) and self._answers
+
+
+def _database_answers() -> bool:
+    global _probe
+    with _probing:
+        if _probe is None or _probe.has_ended():
+            _probe = _DatabaseProbe()
+        probe = _probe
+    return probe.answers()
+
+
 def _missing_in_database() -> dict[str, str]:
+    if not _database_answers():
+        return {"database": f"It does not answer within {DATABASE_SECONDS:.0f} seconds."}
     try:
-        executor = MigrationExecutor(connection)
-        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            return {"migrations": "Not all are applied; run `manage.py migrate`."}
-        lease = timedelta(seconds=settings.LEASE_SECONDS)
-        if not WorkerRecord.objects.filter(stopped_at=None, seen_at__gt=Now() - lease).exists():
-            return {"runner": f"None was seen in the last {settings.LEASE_SECONDS:.0f} seconds; start one."}
+        with transaction.atomic():
+            limit_statements_here(DATABASE_SECONDS)
+            executor = MigrationExecutor(connection)
+            if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+                return {"migrations": "Not all are applied; run `manage.py migrate`."}
+            lease = timedelta(seconds=settings.LEASE_SECONDS)
+            if not WorkerRecord.objects.filter(stopped_at=None, seen_at__gt=Now() - lease).exists():
+                return {"runner": f"None was seen in the last {settings.LEASE_SECONDS:.0f} seconds; start one."}
     except DatabaseError:
-        return {"database": "It does not answer."}
+        return {"database": f"It does not answer within {DATABASE_SECONDS:.0f} seconds."}
     return {}

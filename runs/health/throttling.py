@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from runs.access import roles
-from runs.health import counters
 from runs.models import Token
+from runs.store import counters
 
 WINDOW_SECONDS = 60
 

@@ -25,7 +25,8 @@ class StoredShelf:
 
     def newest_with(self, case_id: str, n_cases: int) -> Iterable[SuiteVersionRecord]:
         newest = SuiteVersionRecord.objects.filter(suite=OuterRef("suite")).order_by("-number").values("number")[:1]
-        versions = SuiteVersionRecord.objects.filter(number=Subquery(newest), n_cases=n_cases)
+        shown = SuiteVersionRecord.objects.filter(suite__judged_suite=None)
+        versions = shown.filter(number=Subquery(newest), n_cases=n_cases)
         return versions.filter(cases__case_id=case_id).select_related("suite", "scorer").order_by("-pk")
 
     def scored_by(self, slug: str, plan: Mapping[str, Any]) -> Iterable[SuiteVersionRecord]:

@@ -33,7 +33,7 @@ from runs.run import MAX_LABELS, label_problems
 from runs.served import Words, model_of
 from runs.store import history, imported, storable, take_as_long_as_it_takes
 from runs.webhooks import news
-from runs.work import look_through, own_open_scorings, rollup
+from runs.work import look_through, own_open_judgings, own_open_scorings, rollup
 from runs.work.endings import settle_endings
 from runs.work.settings_seen import see_settings
 
@@ -272,7 +272,7 @@ def _end_repeat(
 
 def _end_run(run: RunRecord, repeats: Sequence[RepeatRecord], logged: LoggedRun) -> None:
     """A run that its tool ended well is incomplete all the same where responses are missing."""
-    if own_open_scorings(run).exists():  # it ends with its scores
+    if own_open_scorings(run).exists() or own_open_judgings(run).exists():  # it ends with its scores
         run.status = RunRecord.Status.RUNNING
     else:
         run.status, run.finished_at = end_run(logged, [repeat.status for repeat in repeats]), repeats[0].finished_at

@@ -37,6 +37,7 @@ def read_surroundings(
         has_avx512=all(AVX512 in worker.hardware.get("cpu_flags", ()) for worker in workers),
         n_cases=version.n_cases,
         is_recorded=not scoring.scores_here(version.scorer.spec),
+        is_judged=scoring.is_judged(version.scorer.spec),
     )
 
 

@@ -43,16 +43,18 @@ class TourEnd(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """A client's key for a request that makes a run or a pair, so that a retry makes no second one.
+    """The key of a request that makes something, so that sending it again makes nothing more.
 
-    Stored for a day. For a pair, `run` is the baseline and `candidate` the other; None if the request made one run.
+    Stored for a day. REST's makes a run, or a pair: `run` is the baseline, and `candidate` the other. A form's has the
+    address that it led to.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="idempotency_keys")
     key = models.CharField(max_length=255)
     body_digest = models.CharField(max_length=64)
-    run = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="idempotency_keys")
+    run = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, null=True, related_name="idempotency_keys")
     candidate = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, null=True, related_name="+")
+    address = models.TextField(default="")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
     class Meta:

@@ -36,6 +36,7 @@ class EndpointRecord(models.Model):
     concurrency = models.PositiveIntegerField(default=8, help_text="calls in flight; one under the class alone")
     calls_per_minute = models.PositiveIntegerField(null=True, help_text="by all workers together; null: no limit")
     next_call_at = models.DateTimeField(null=True, help_text="no worker makes a call before; null: at any time")
+    price = models.JSONField(default=dict, help_text="for a million tokens (contract.catalogue.Price); {}: not known")
     reference = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, related_name="+", help_text="ours, which serves the same weights"
     )

@@ -58,7 +58,7 @@ class JudgingRecord(models.Model):
 
 
 class LabelRecord(models.Model):
-    """What a person says of one answer to a case: right (1) or wrong (0). It holds wherever that answer is given."""
+    """A person's label of one answer to a case: right (1) or wrong (0), wherever that answer is given."""
 
     suite = models.ForeignKey("runs.Suite", on_delete=models.CASCADE, related_name="labels")
     case_digest = models.CharField(max_length=64)

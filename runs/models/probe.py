@@ -23,6 +23,7 @@ class ProbeRecord(Requested):
     answers = models.JSONField(default=list)
     finding = models.JSONField(null=True)
     waits_for = models.JSONField(default=list)
+    price = models.JSONField(default=dict, help_text="its endpoint's when it was asked for; {}: not known then")
     n_rests = models.PositiveIntegerField(
         default=0, db_default=0, help_text="of its endpoint, since calls of it were answered"
     )

@@ -115,6 +115,11 @@ class Verdict(models.Model):
     policy = models.ForeignKey("runs.PolicyRecord", on_delete=models.PROTECT, related_name="verdicts")
     document = models.JSONField()
     input_digest = models.CharField(max_length=64)
+    document_digest = models.CharField(max_length=64, default="", db_default="", help_text='"" without a seal')
+    seal = models.CharField(
+        max_length=64, default="", db_default="", help_text='of all but the time: runs.sign_off_chain; "" without a key'
+    )
+    seal_key = models.CharField(max_length=16, default="", db_default="", help_text="the id of the seal's key")
     decided_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -160,6 +165,8 @@ class SignOffRecord(models.Model):
     )
     previous_digest = models.CharField(max_length=64, blank=True)
     digest = models.CharField(max_length=64, unique=True)
+    seal = models.CharField(max_length=64, default="", db_default="", help_text='of `digest`; "" without a key')
+    seal_key = models.CharField(max_length=16, default="", db_default="", help_text="the id of the seal's key")
 
     class Meta:
         db_table = "runs_signoff"

@@ -41,6 +41,9 @@ class RunRecord(models.Model):
     is_restarted = models.BooleanField(
         default=False, db_default=False, help_text="each repeat has an engine process of its own, not each half of them"
     )
+    is_judge = models.BooleanField(
+        default=False, db_default=False, help_text="a judge scores the answers of another run in it; no list has it"
+    )
     labels = models.JSONField(default=dict)
     priority = models.CharField(
         max_length=10, choices=Priority.choices, default=Priority.NORMAL, db_default=Priority.NORMAL
@@ -52,6 +55,7 @@ class RunRecord(models.Model):
         related_name="runs",
         help_text="the log that it was read from",
     )
+    price = models.JSONField(default=dict, help_text="its endpoint's when it was asked for; {}: not known then")
     is_reported = models.BooleanField(
         default=False,
         db_default=False,

@@ -122,7 +122,7 @@ def create_probe(
         if course is not None:
             course.begin(probe)
             return probe  # the reference says more than a bypass would
-        around = target.bypass
+        around = target.bypass if kind != ProbeRecord.Kind.VENDOR else None  # a card compares them
         if around is not None and not _problems(around, decoding, kind, complete):
             _store(around, {**shared, "bypass_of": probe})
     return probe
@@ -148,7 +148,7 @@ def _store(target: EndpointRecord, shared: Mapping[str, Any]) -> ProbeRecord:
     """Queue a probe of an endpoint. Some kinds wait for each worker of the pool, unless others serve it."""
     is_for_each = shared["kind"] in OF_EACH_WORKER and not target.is_remote
     waits_for = list(workers.able(target.pool).values_list("pk", flat=True)) if is_for_each else []
-    probe = ProbeRecord.objects.create(endpoint=target, waits_for=waits_for, **shared)
+    probe = ProbeRecord.objects.create(endpoint=target, waits_for=waits_for, price=target.price, **shared)
     requests.ring_after_commit(target.pool, n_workers=max(1, len(waits_for)))
     return probe
 

@@ -10,8 +10,10 @@ from django.db.models import Func, IntegerField, Q
 from django.urls import reverse
 
 from evalboard.contract import probe as contract
-from evalboard.contract.parts import Done
+from evalboard.contract.parts import CostEstimate, Done
 from evalboard.contract.probe_kinds import OF_EACH_WORKER
+from evalboard.core.cost import Usage
+from evalboard.core.digest import canonical_json
 from evalboard.core.probes import ProbeExchange, choose_sampling, list_prompt_texts, parse_call, plan_calls
 from evalboard.core.trace import Vocabulary
 from evalboard.wording import probe_states
@@ -26,6 +28,7 @@ from runs.models import (
     WorkerRecord,
 )
 from runs.probes import hops
+from runs.run import limit_usage, make_cost, make_cost_estimate
 from runs.store import RecordList, require_row
 from runs.work import Serving, paused_until, read_pause
 
@@ -128,6 +131,7 @@ def probe_detail(probe_id: int) -> contract.Probe:
     if probe.kind == ProbeRecord.Kind.CAPABILITY and probe.status == ProbeRecord.Status.FINISHED:
         n_total = len(calls)  # what was answered before made the others needless
     sets = _sets(probe)
+    price = probe.price or probe.endpoint.price
     pause = read_pause(probe.endpoint_id) if probe.status == ProbeRecord.Status.QUEUED else None
     return contract.Probe(
         **_common_fields(probe),
@@ -137,6 +141,8 @@ def probe_detail(probe_id: int) -> contract.Probe:
         error=probe.error or None,
         hop=hops.hop_of(probe),
         control=hops.describe_control(probe),
+        cost=make_cost(price, [_usage_of(calls)]) if price else None,
+        expected_cost=_expect(probe, price, prompts, n_total) if price and not _has_ended(probe) else None,
         workers=tuple(dict.fromkeys(names[call.worker] for call in calls if call.worker in names)),
         waits_for=tuple(names[worker] for worker in probe.waits_for if worker in names),
         rests_until=None if pause is None else pause.until,
@@ -144,6 +150,40 @@ def probe_detail(probe_id: int) -> contract.Probe:
         sets=sets,
         prompts=tuple(str(messages[-1].get("content") or "") for messages in prompts),
     )
+
+
+def _has_ended(probe: ProbeRecord) -> bool:
+    return probe.status in (ProbeRecord.Status.FINISHED, ProbeRecord.Status.FAILED)
+
+
+def _usage_of(calls: Iterable[ProbeExchange]) -> Usage:
+    """Return the token counts of the calls that were answered."""
+    answered = [call for call in calls if not call.error]
+    counted = [call for call in answered if call.n_tokens is not None and call.n_prompt_tokens is not None]
+    return Usage(
+        n_calls=len(answered),
+        n_uncounted=len(answered) - len(counted),
+        n_prompt=sum(call.n_prompt_tokens or 0 for call in counted),
+        n_cached=sum(call.n_cached_tokens or 0 for call in counted),
+        n_tokens=sum(call.n_tokens or 0 for call in counted),
+        n_reasoning=sum(call.n_reasoning_tokens or 0 for call in counted),
+    )
+
+
+def _expect(
+    probe: ProbeRecord, price: Mapping[str, str], prompts: Sequence[list[Message]], n_calls: int
+) -> CostEstimate | None:
+    """Return what a probe would cost: by the newest of its kind there, else the most that it can cost."""
+    before = ProbeRecord.objects.filter(endpoint=probe.endpoint, kind=probe.kind, status=ProbeRecord.Status.FINISHED)
+    newest = before.filter(pk__lt=probe.pk).order_by("-id").first()
+    if newest is not None:
+        usage = _usage_of(_answered(newest))
+        n = usage.n_calls if probe.kind == ProbeRecord.Kind.CAPABILITY else n_calls
+        if (cost := make_cost_estimate(price, usage, n, "probe", probe=newest.pk)) is not None:
+            return cost
+    n_chars = sum(len(canonical_json(messages)) for messages in prompts)
+    limit = choose_sampling(probe.kind, probe.parameters, "")["max_tokens"]
+    return make_cost_estimate(price, limit_usage(n_chars, len(prompts), limit), n_calls, "limit", limit=limit)
 
 
 def probe_calls(probe_id: int) -> tuple[contract.ProbeCall, ...]:

@@ -14,6 +14,8 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.probes import PARAMETERS, VENDOR_ROWS, judge_vendor_facts
 from evalboard.wording.capability import LABELS as PARAMETER_LABELS
 from evalboard.wording.capability import describe_row
+from evalboard.wording.numbers import capital
+from evalboard.wording.run import describe_price
 from evalboard.wording.vendors import LABELS, MIXES, ROWS, describe_vendor_row
 from runs.models import BucketRecord, EndpointRecord, ProbeRecord
 from runs.run import named_endpoint, named_suite_version
@@ -50,7 +52,7 @@ def read_vendor_card(*, endpoints: str, suite: str = "", reference: str = "", un
     if suite:
         named_suite_version(suite, None)
     columns = [_read_column(endpoint, compared_with, suite, before) for endpoint in served]
-    names = [*VENDOR_ROWS, "verify", *(f"{PARAMETER}{name}" for name in PARAMETERS)]
+    names = [*VENDOR_ROWS, "price", "verify", *(f"{PARAMETER}{name}" for name in PARAMETERS)]
     return contract.VendorCard(
         suite=suite or None,
         reference=reference or None,
@@ -108,6 +110,15 @@ def _read_column(
     if (verified := _newest(endpoint, Kind.VERIFY, until, **of_suite)) is not None and verified.finding:
         found = verified.finding
         cells["verify"] = _dated(verified, _VERIFIED.get(found["state"], "unclear"), found["sentence"])
+    price = probe.price if probe is not None else endpoint.price if until is None else {}
+    if price:
+        cells["price"] = contract.VendorCell(
+            state="measured",
+            sentence=f"{capital(describe_price(price))}.",
+            n=None,
+            at=None if probe is None else probe.finished_at,
+            probe=None if probe is None else str(probe.pk),
+        )
     return cells
 
 

@@ -24,7 +24,7 @@ from runs.release.settling import (
     settle_release,
 )
 from runs.release.sign_offs import sign_release
-from runs.release.verdict_check import verdict_change
+from runs.release.verdict_check import require_document, verdict_change
 from runs.release.verdicts import Decided, compare_gate, decide, decide_release
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "refuse_settling",
     "release_report",
     "release_stage",
+    "require_document",
     "rerun_sides",
     "rows_of",
     "settle_plans",

@@ -92,6 +92,7 @@ class RerunIn(Strict):
     gate = Whole(required=False, min_value=0)
     profile = Text(required=False)
     is_reference = Flag(required=False)
+    is_shuffled = Flag(required=False)
 
 
 def _list(**sent: str) -> RecordList[ReleaseRow]:

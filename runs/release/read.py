@@ -21,13 +21,15 @@ from evalboard.wording.numbers import counted
 from evalboard.wording.other_causes import write_other_cause
 from evalboard.wording.release_names import verdict_name
 from evalboard.wording.release_warnings import warning, weigh
+from runs import sign_off_chain
 from runs.catalogue import expiry
 from runs.compare import read_computations
 from runs.models import GateRecord, PolicyRecord, ReleaseRecord, RunRecord, Settling, SignOffRecord, Verdict
 from runs.release import verdict_inputs
 from runs.release.read_gates import read_gates
-from runs.release.read_list import with_outcome
+from runs.release.read_list import VOID, with_outcome
 from runs.release.settling import NO_PLANS, SettlePlans
+from runs.release.verdict_check import require_document
 from runs.release.verdicts import Decided
 from runs.store import require_row
 
@@ -53,6 +55,8 @@ def release_report(
         f"There is no release {release_id}.",
     )
     verdict: Verdict | None = release.verdict
+    if verdict is not None:
+        require_document(verdict)
     document: dict[str, Any] = verdict.document if verdict else {}
     headline = document.get("headline_gate", 0)
     stored = verdict_inputs.read_release_gates(release) if decided is None else decided.gates
@@ -71,11 +75,12 @@ def release_report(
     )
     warnings = tuple(_warnings(document, gates, word))
     sign_offs = list(SignOffRecord.objects.filter(release=release).order_by("id"))
+    outcome = VOID if sign_offs and sign_off_chain.seal_problem(sign_offs[-1]) else release.outcome
     settlings = list(Settling.objects.filter(release=release).select_related("asked_by").order_by("id"))
     return contract.Release(
         id=str(release.pk),
         verdict=word,
-        outcome=release.outcome,
+        outcome=outcome,
         reasons=_findings(document.get("reasons", ())),
         summary=document.get("summary") or "",
         summary_bold=(bold := document.get("summary_bold")) and (bold[0], bold[1]),
@@ -165,6 +170,8 @@ def _sign_off(row: SignOffRecord, verdict: Verdict | None, now: datetime) -> con
 
 
 def _void(row: SignOffRecord, verdict: Verdict | None, now: datetime) -> str | None:
+    if problem := sign_off_chain.seal_problem(row):
+        return problem
     if verdict is None or row.input_digest != verdict.input_digest:
         return "Its inputs have changed since; it does not apply to the current verdict."
     if row.expires_at is not None and row.expires_at <= now:

@@ -13,7 +13,8 @@ from evalboard.wording.release_warnings import weigh
 from runs.models import GateRecord, RepeatRecord, RunRecord
 from runs.pairs import draws_of
 from runs.release.window import ran_apart
-from runs.run import model_name
+from runs.run import model_name, read_costs
+from runs.run.estimates import RunCosts
 
 Document = Mapping[str, Any]  # of one gate, as core.release.gate_verdict writes it
 # What stands of a gate where no verdict says it: the document has null, or is still to be written.
@@ -52,11 +53,13 @@ def read_gates(
     release's verdict; terms: on which its runs are compared.
     """
     repeats = _count_repeats(gates)
+    costs = read_costs([run for gate in gates for run in (gate.baseline_run, gate.candidate_run)])
     return tuple(
         _gate(
             gate,
             {"tolerance_points": tolerance, **(_known(documents[place]) if place < len(documents) else {})},
             repeats,
+            costs,
             computations.get((gate.baseline_run_id, gate.candidate_run_id)),
             is_expired=gate.pk in expired,
             word=word,
@@ -96,6 +99,7 @@ def _gate(
     gate: GateRecord,
     document: Document,
     repeats: Mapping[int, _GateRepeats],
+    costs: Mapping[int, RunCosts],
     computation: Computation | None,
     *,
     is_expired: bool,
@@ -116,8 +120,8 @@ def _gate(
         order=order,
         is_in_turn=is_in_turn(order) if order else False if ran_apart(runs) else None,
         computation=computation,
-        baseline=_side(gate.baseline_run, repeats[gate.baseline_run_id], "baseline", document, is_expired=is_expired),
-        candidate=_side(gate.candidate_run, repeats[gate.candidate_run_id], "candidate", document, is_expired=False),
+        baseline=_side(gate.baseline_run, repeats, costs, "baseline", document, is_expired=is_expired),
+        candidate=_side(gate.candidate_run, repeats, costs, "candidate", document, is_expired=False),
         warnings=(),
     )
     warnings = tuple(
@@ -128,8 +132,15 @@ def _gate(
 
 
 def _side(
-    run: RunRecord, repeats: _GateRepeats, side: str, document: Document, *, is_expired: bool
+    run: RunRecord,
+    all_repeats: Mapping[int, _GateRepeats],
+    costs: Mapping[int, RunCosts],
+    side: str,
+    document: Document,
+    *,
+    is_expired: bool,
 ) -> contract.GateSide:
+    repeats = all_repeats[run.pk]
     noise = document.get("noise", {}).get(side) or {}
     bound = set() if run.bucket_id is None else {run.bucket_id}
     return contract.GateSide.from_stored(
@@ -144,6 +155,7 @@ def _side(
         repeats=document.get(f"points_{side}", ()),
         noise=contract.NoiseOfSide.from_stored(noise),
         is_baseline_expired=is_expired,
+        cost=costs[run.pk].whole if run.pk in costs else None,
         n_buckets=len(repeats.bucket_ids | bound),
         draws=draws_of(run),
         is_log=run.source_id is not None,

@@ -16,6 +16,7 @@ from runs import sign_off_chain
 from runs.models import GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Suite, Verdict
 from runs.run import NEWEST_FIRST, model_name
 from runs.run import rows_of as run_rows_of
+from runs.sign_off_chain import has_sealed_document, is_sealed, seal_problem
 from runs.store import RecordList, require_row
 
 RELEASE_ORDERS = {"id": "id", "verdict": "verdict__word", "outcome": "outcome"}
@@ -88,7 +89,9 @@ def rows_of(releases: Any) -> tuple[ReleaseRow, ...]:
     in_order = GateRecord.objects.filter(release__in=[release.pk for release in stored]).order_by("position")
     for gate in in_order.select_related("suite", *RUNS).defer(*HEAVY):
         gates[gate.release_id].append(gate)
-    return tuple(_row(release, gates[release.pk]) for release in stored)
+    signed = SignOffRecord.objects.filter(release__in=[release.pk for release in stored])
+    newest = {row.release_id: row for row in signed.order_by("release_id", "-id").distinct("release_id")}
+    return tuple(_row(release, gates[release.pk], newest.get(release.pk)) for release in stored)
 
 
 class HeadlineGate(Func):
@@ -98,15 +101,17 @@ class HeadlineGate(Func):
     output_field = JSONField()
 
 
-def _row(release: Any, gates: Sequence[GateRecord]) -> ReleaseRow:
+def _row(release: Any, gates: Sequence[GateRecord], signed: SignOffRecord | None) -> ReleaseRow:
     verdict: Verdict | None = release.verdict
-    headline = release.headline or {}
+    if verdict is not None and not is_sealed(verdict):
+        verdict = None  # its own page judges it again
+    headline = (release.headline if verdict else None) or {}
     shown = gates[min(int(release.headline_at or 0), len(gates) - 1)]
     return ReleaseRow(
         id=str(release.pk),
         verdict=verdict.word if verdict else None,
-        outcome=release.outcome,
-        summary=release.summary or "",
+        outcome=VOID if signed is not None and seal_problem(signed) else release.outcome,
+        summary=(release.summary if verdict else None) or "",
         suites=tuple(gate.suite.slug for gate in gates),
         candidate=SideNamed(run=str(shown.candidate_run_id), model=model_name(shown.candidate_run)),
         baseline=SideNamed(run=str(shown.baseline_run_id), model=model_name(shown.baseline_run)),
@@ -137,12 +142,18 @@ class SuiteBadge:
 def suite_badge(slug: str) -> SuiteBadge:
     """Return a suite's badge. Raises NotFound."""
     suite = require_row(Suite.objects.filter(slug=slug), f"There is no suite {slug}.")
-    judged = GateRecord.objects.filter(suite=suite, release__verdict__isnull=False).select_related("release__verdict")
+    judged = GateRecord.objects.filter(suite=suite, release__verdict__isnull=False).select_related(
+        "release__verdict__policy"
+    )
     gate = judged.order_by("-release_id", "position").first()
-    if gate is not None and gate.release.verdict is not None:
+    if gate is not None and gate.release.verdict is not None and _is_whole(gate.release.verdict):
         return SuiteBadge(slug, str(gate.release.verdict.document["gates"][gate.position]["verdict"]), None)
     newest = run_rows_of(RunRecord.objects.filter(suite_version__suite=suite).order_by(*NEWEST_FIRST)[:1])
     return SuiteBadge(slug, "", newest[0] if newest else None)
+
+
+def _is_whole(verdict: Verdict) -> bool:
+    return is_sealed(verdict) and has_sealed_document(verdict)
 
 
 CHUNK = 500  # rows read at a time, so that an export costs no memory
@@ -179,6 +190,8 @@ def _problem(row: SignOffRecord, before: str) -> str:
         return CHANGED
     if row.previous_digest != before:
         return PARTED
+    if problem := seal_problem(row):
+        return problem
     if row.version >= 2 and sign_off_chain.verdict_digest(row.verdict) != row.verdict_digest:
         return VERDICT_CHANGED
     return ""

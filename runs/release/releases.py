@@ -98,13 +98,15 @@ def rerun_sides(
     gate: int | None = None,
     profile: str = "",
     is_reference: bool = False,
+    is_shuffled: bool = False,
     user: Any = None,
 ) -> tuple[RunRecord, ...]:
     """Run one side of a gate again, or both in turn; return the runs, the candidate's last.
 
     They take today's versions of suite and profile. sides: where each is to run, None: where it did. gate: its
-    position, None: that of the headline. profile: another one. is_reference: on the suite's reference set. Raises
-    NotFound, what `order_again` and `create_run` raise, and InvalidInput where no side is named.
+    position, None: that of the headline. profile: another one. is_reference: on the suite's reference set. is_shuffled:
+    each repeat has its cases in an order of its own, also where the side's had not. Raises NotFound, what
+    `order_again` and `create_run` raise, and InvalidInput where no side is named.
     """
     release = require_row(
         ReleaseRecord.objects.select_related("verdict").filter(pk=release_id), f"There is no release {release_id}."
@@ -117,6 +119,8 @@ def rerun_sides(
     suite = reference_suite(slug=of.suite.slug).suite.slug if is_reference else None
     named: dict[str, Any] = {"suite": suite, "profile": profile, "is_today": True}
     orders = {side: order_again(run.pk, endpoint=sides[side], **named) for side, run in runs.items() if side in sides}
+    for order in orders.values() if is_shuffled else ():
+        order["is_shuffled"] = True
     if len(orders) == 2:
         seeds = [order["seed"] for order in orders.values() if order["seed"] is not None]
         shared = {"seed": seeds[0]} if len(seeds) == 2 else {}  # two sides of one seed draw alike

@@ -89,6 +89,8 @@ def sign_release(
             previous_digest=last or "",
         )
         row.digest = sign_off_chain.digest_of(row)
+        for name, value in sign_off_chain.seal_sign_off(row).items():
+            setattr(row, name, value)
         row.save(force_insert=True)
     return row, False
 

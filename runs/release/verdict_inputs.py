@@ -4,6 +4,7 @@
 reads one gate's columns.
 """
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from evalboard.contract.run import Draws
 from evalboard.contract.treatments import BY_INPUT, MODEL_TREATMENT
 from evalboard.core import digest
+from evalboard.core.errors import Conflict
 from evalboard.core.release import VERDICT_RULES, DecodedSide, GateEvidence, GateQuestion, VerdictLine
 from evalboard.core.stats import EarlierNoise
 from evalboard.core.suite import parse_policy
@@ -29,8 +31,10 @@ from runs.pairs import pair_facts
 from runs.release.loads import read_loads
 from runs.release.targeted import TargetedInputs, choose_cases, find_earlier, find_targeted, measure_early_noise
 from runs.release.window import Canaries, find_canaries, read_window
-from runs.store import PROMPT_FILTERED
+from runs.store import PROMPT_FILTERED, stored_columns
 from runs.work import NEEDS_CERTIFICATE, Served, find_certified
+
+logger = logging.getLogger(__name__)
 
 RUN = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "bucket__model", "bucket__fingerprint")
 
@@ -155,7 +159,11 @@ def find(release: ReleaseRecord, gates: Sequence[GateRecord]) -> ReleaseInputs:
 
 
 def load(gate: GateInputs, release: ReleaseRecord, history: tuple[VerdictLine, ...]) -> GateEvidence:
-    """Return a gate's evidence, reading its columns. Raises InvalidInput if no case is shared."""
+    """Return a gate's evidence, reading its columns.
+
+    Raises InvalidInput if no case is shared, Conflict if a column or score is not the one of its digest.
+    """
+    _refuse_changed_columns(gate)
     inputs = comparison_inputs.load(gate.baseline.key, gate.candidate.key, release.terms)
     sides = (("baseline", inputs.baseline), ("candidate", inputs.candidate))
     version = gate.baseline.run.suite_version_id
@@ -212,6 +220,18 @@ def load(gate: GateInputs, release: ReleaseRecord, history: tuple[VerdictLine, .
         candidate=_served(gate.candidate, inputs.candidate, inputs, filtered[1], filtered[0]),
         history=history,
     )
+
+
+def _refuse_changed_columns(gate: GateInputs) -> None:
+    """Raise Conflict where a verdict's input digest would not cover what is judged."""
+    for side in (gate.baseline, gate.candidate):
+        if changed := stored_columns.find_changed(side.judged_ids):
+            repeats = ", ".join(str(side.key.repeats[side.key.repeat_ids.index(each)]) for each in changed)
+            logger.error("columns_changed run=%s repeats=%s", side.run.pk, repeats)
+            raise Conflict(
+                f"Run {side.run.pk} cannot be judged: answers or scores of its repeats {repeats} were changed in the "
+                "database. Restore them from a backup, or run it again."
+            )
 
 
 def _judge_computation(inputs: ComparisonInputs, treatment: str) -> dict[str, Any] | None:

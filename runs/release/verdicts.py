@@ -5,7 +5,7 @@ shown. If nothing has changed, that costs a few small queries and writes nothing
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -16,13 +16,12 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, EvalboardError
-from evalboard.core.release import FIRST_VERDICT_RULES, GateEvidence, judge_release
-from evalboard.core.suite import parse_policy
-from evalboard.wording.release import write_verdict
+from evalboard.core.release import FIRST_VERDICT_RULES
+from runs import sign_off_chain
 from runs.compare import comparisons
 from runs.models import ComparisonRecord, GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Verdict
 from runs.release import verdict_inputs
-from runs.release.verdict_history import list_history_warnings
+from runs.release.verdict_check import judge, require_unchanged
 from runs.release.verdict_inputs import GateInputs, ReleaseInputs
 from runs.store import require_row
 from runs.webhooks import news
@@ -75,9 +74,11 @@ def decide(*, release_id: int) -> Decided:
         release = _release(release_id)
         gates = verdict_inputs.read_release_gates(release)
         if release.verdict is not None and not all(_have_ended(gate) for gate in gates):
+            require_unchanged(release.verdict)
             return Decided(release, release.verdict, gates, None)
         inputs = verdict_inputs.find(release, gates)
         if release.verdict is not None and _holds(release.verdict, inputs):
+            require_unchanged(release.verdict)
             return Decided(release, release.verdict, gates, inputs)
         document = judge(inputs)
         with transaction.atomic():
@@ -87,24 +88,6 @@ def decide(*, release_id: int) -> Decided:
                 transaction.on_commit(partial(_ask_for_ledgers, inputs), robust=True)
                 return Decided(locked, taken, gates, inputs)
     raise Conflict(f"What release {release_id} depends on keeps changing; try again in a moment.")
-
-
-def judge(inputs: ReleaseInputs, note: Callable[[GateEvidence], None] | None = None) -> dict[str, Any]:
-    """Return the document of docs/verdict.md on these inputs. One gate's columns are in memory at a time.
-
-    note: is called with what each gate is judged by.
-    """
-    release = inputs.release
-
-    def evidence() -> Iterator[GateEvidence]:
-        for gate, history in zip(inputs.gates, list_history_warnings(inputs), strict=True):
-            loaded = verdict_inputs.load(gate, release, history)
-            if note is not None:
-                note(loaded)
-            yield loaded
-
-    runs = [{"baseline": gate.baseline.run.pk, "candidate": gate.candidate.run.pk} for gate in inputs.gates]
-    return write_verdict(judge_release(evidence(), parse_policy(release.policy.settings)), runs)
 
 
 def undecided() -> list[int]:
@@ -156,11 +139,13 @@ def _store(release: ReleaseRecord, inputs: ReleaseInputs, document: dict[str, An
     """Store the verdict as the locked release's present one, or return the existing one of these inputs."""
     if release.verdict is not None and release.verdict.input_digest == inputs.input_digest:
         return release.verdict  # another process was faster
-    taken, _ = Verdict.objects.get_or_create(
-        release=release,
-        input_digest=inputs.input_digest,
-        defaults={"word": document["verdict"], "policy": release.policy, "document": document},
+    new = {"word": document["verdict"], "policy": release.policy, "document": document}
+    sealed = sign_off_chain.seal_verdict(Verdict(release=release, input_digest=inputs.input_digest, **new))
+    taken, is_new = Verdict.objects.get_or_create(
+        release=release, input_digest=inputs.input_digest, defaults={**new, **sealed}
     )
+    if not is_new:  # the inputs are those of a verdict before
+        require_unchanged(taken)
     ReleaseRecord.objects.filter(pk=release.pk).update(verdict=taken)
     news.tell_of_verdict(release, taken)
     return taken

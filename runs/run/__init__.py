@@ -3,9 +3,17 @@
 from evalboard.logged.runs import MAX_REPEATS
 from runs.run import idempotency
 from runs.run.completing import complete_run, order_again, run_again
-from runs.run.estimates import estimate_run, measure_engine_time, read_pace
+from runs.run.estimates import (
+    estimate_run,
+    limit_usage,
+    make_cost,
+    make_cost_estimate,
+    measure_engine_time,
+    read_costs,
+    read_pace,
+)
 from runs.run.figures import keep_figures
-from runs.run.idempotency import KeyInUse, forget_old_keys, make_once
+from runs.run.idempotency import claim_key, forget_old_keys, make_once
 from runs.run.in_turn import create_pair, store_in_turn
 from runs.run.read import bucket_reports, event_lines, live_report, run_page, run_report
 from runs.run.read_cases import (
@@ -52,13 +60,14 @@ from runs.run.read_response import (
 )
 from runs.run.read_responses import response_rows
 from runs.run.read_shards import stray_page
-from runs.run.read_waiting import explain_scoring
+from runs.run.read_waiting import explain_judging, explain_scoring
 from runs.run.runs import (
     MAX_LABELS,
     add_repeats,
     cancel_run,
     create_run,
     decoding_problems,
+    delete_judge_run,
     delete_run,
     find_order,
     label_problems,
@@ -80,7 +89,6 @@ __all__ = [
     "WAITING_FOR_ENDPOINT",
     "CaseLists",
     "JudgedLine",
-    "KeyInUse",
     "Pick",
     "Range",
     "ResponsePage",
@@ -93,14 +101,17 @@ __all__ = [
     "case_buckets",
     "case_indexes",
     "case_page",
+    "claim_key",
     "complete_run",
     "create_pair",
     "create_run",
     "decoding_problems",
+    "delete_judge_run",
     "delete_run",
     "drawn_points",
     "estimate_run",
     "event_lines",
+    "explain_judging",
     "explain_scoring",
     "find_order",
     "forget_old_keys",
@@ -108,8 +119,11 @@ __all__ = [
     "judged",
     "keep_figures",
     "label_problems",
+    "limit_usage",
     "live_report",
     "locked",
+    "make_cost",
+    "make_cost_estimate",
     "make_once",
     "measure_engine_time",
     "model_name",
@@ -123,6 +137,7 @@ __all__ = [
     "prompt_of",
     "put_to_work",
     "read_answers",
+    "read_costs",
     "read_pace",
     "response_content",
     "response_page",

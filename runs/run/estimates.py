@@ -1,16 +1,21 @@
 """How long engines were at work on a run, and from that what another will take."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from django.db import connection
 from django.db.models import Avg, OuterRef, Subquery
 
+from evalboard.contract.parts import Cost, CostEstimate
 from evalboard.contract.run import RunEstimate
-from evalboard.core.cost import Pace, estimate_cost
-from evalboard.wording.run import describe_estimate
+from evalboard.core.cost import Pace, Usage, estimate_cost, price_usage, scale_amount, write_amount
+from evalboard.core.digest import canonical_json
+from evalboard.core.profile import LIMIT
+from evalboard.wording.numbers import money
+from evalboard.wording.run import ESTIMATE, describe_estimate
 from runs.models import EndpointRecord, EngineProcess, RepeatRecord, RunRecord, SuiteVersionRecord
-from runs.run.runs import find_order
+from runs.run.runs import Order, find_order
 
 STARTS_READ = 10
 RUNS_LOOKED_AT = 20
@@ -25,6 +30,124 @@ SELECT coalesce(sum(seconds), 0)::float8, coalesce(sum(n_tokens), 0)::bigint
          WHERE repeat_id IN (SELECT id FROM runs_repeat WHERE run_id = %s) AND error_code = ''
          GROUP BY repeat_id, engine_process_id) AS part
 """
+
+
+# By the server's own counts, and for our own engine by those of the responses.
+USAGE = """
+SELECT run_id, index, count(*), count(*) FILTER (WHERE n_prompt IS NULL OR n_answer IS NULL),
+       coalesce(sum(n_prompt), 0)::bigint, coalesce(sum(n_cached), 0)::bigint,
+       coalesce(sum(n_answer), 0)::bigint, coalesce(sum(n_reasoning), 0)::bigint
+  FROM (SELECT repeat.run_id, repeat.index, repeat.cases IS NOT NULL AS is_targeted,
+               CASE WHEN call IS NULL THEN n_prompt_tokens ELSE (call->>'n_prompt_tokens')::bigint END AS n_prompt,
+               CASE WHEN call IS NULL THEN n_tokens ELSE (call->>'n_tokens')::bigint END AS n_answer,
+               (call->>'n_cached_tokens')::bigint AS n_cached, (call->>'n_reasoning_tokens')::bigint AS n_reasoning
+          FROM runs_response JOIN runs_repeat AS repeat ON repeat.id = repeat_id
+         WHERE repeat.run_id = ANY(%s) AND error_code = '') AS answers
+ GROUP BY run_id, is_targeted, index ORDER BY run_id, is_targeted, index
+"""
+CHARS_OF_A_TOKEN = 3  # of a prompt, so that an estimate is rather too high; English has about 4
+CASES_SIZED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RunCosts:
+    """What a run cost, in all and by repeat."""
+
+    whole: Cost
+    repeats: tuple[Cost, ...]
+
+
+def read_costs(runs: Collection[RunRecord]) -> dict[int, RunCosts]:
+    """Return by id what runs cost so far; those without a price are left out. Reads the endpoints.
+
+    A run has the price that its endpoint had when it was asked for, or if there was none, the one of today.
+    """
+    prices = {run.pk: price for run in runs if run.source_id is None and (price := run.price or run.endpoint.price)}
+    usage = _read_usage(prices)
+    return {
+        run_id: RunCosts(make_cost(price, usage[run_id]), tuple(make_cost(price, [each]) for each in usage[run_id]))
+        for run_id, price in prices.items()
+    }
+
+
+def make_cost(price: Mapping[str, str], usage: Sequence[Usage]) -> Cost:
+    """Return what tokens cost at a price, with the text that says it."""
+    whole = _add(usage)
+    amount = price_usage(price, whole)
+    known = None if amount is None else write_amount(amount)
+    text = ESTIMATE.write("uncounted", n=whole.n_uncounted) if known is None else money(known, price["currency"])
+    return Cost(
+        amount=known, currency=price["currency"], n_calls=whole.n_calls, n_uncounted=whole.n_uncounted, text=text
+    )
+
+
+def make_cost_estimate(
+    price: Mapping[str, str], usage: Usage, n_calls: int, code: str, **facts: Any
+) -> CostEstimate | None:
+    """Return what n calls would cost if they were as those of a usage; None where that has no counts."""
+    amount = price_usage(price, usage)
+    if amount is None or not usage.n_calls:
+        return None
+    scaled = scale_amount(amount, n_calls, usage.n_calls)
+    text = ESTIMATE.write(code, amount=money(scaled, price["currency"]), **facts)
+    return CostEstimate(amount=scaled, currency=price["currency"], is_limit=code == "limit", text=text)
+
+
+def limit_usage(n_chars: int, n_prompts: int, limit: int) -> Usage:
+    """Return the most that calls use: prompts of so many characters in all, and answers as long as may be."""
+    return Usage(n_calls=n_prompts, n_prompt=-(-n_chars // CHARS_OF_A_TOKEN), n_tokens=n_prompts * limit)
+
+
+def _read_usage(run_ids: Iterable[int]) -> dict[int, list[Usage]]:
+    """Return the counts of each run's answers by repeat."""
+    usage: dict[int, list[Usage]] = {run_id: [] for run_id in run_ids}
+    if usage:
+        with connection.cursor() as cursor:
+            cursor.execute(USAGE, [list(usage)])
+            for run_id, _, n, n_uncounted, n_prompt, n_cached, n_tokens, n_reasoning in cursor.fetchall():
+                counts = {"n_prompt": n_prompt, "n_cached": n_cached, "n_tokens": n_tokens, "n_reasoning": n_reasoning}
+                usage[run_id].append(Usage(n_calls=n, n_uncounted=n_uncounted, **counts))
+    return usage
+
+
+def _estimate_money(order: Order) -> CostEstimate | None:
+    """Return what a run would cost, by the newest run of its suite.
+
+    First on the endpoint and under the profile, then on the endpoint, then elsewhere. Without any run of the suite,
+    return the most that it can cost.
+    """
+    price = order.endpoint.price
+    if not price:
+        return None
+    ended = RunRecord.objects.filter(suite_version=order.version, status=RunRecord.Status.FINISHED, source=None)
+    here = ended.filter(endpoint=order.endpoint)
+    for runs in (here.filter(profile__slug=order.profile.slug), here, ended):
+        if (run := runs.select_related("endpoint").order_by("-id").first()) is not None:
+            code = "run" if run.endpoint_id == order.endpoint.pk else "elsewhere"
+            total = _add(_read_usage([run.pk])[run.pk])
+            facts = {"run": run.pk, "endpoint": run.endpoint.slug}
+            if (cost := make_cost_estimate(price, total, order.n_responses, code, **facts)) is not None:
+                return cost
+    contents = list(order.version.cases.order_by("index").values_list("content", flat=True)[:CASES_SIZED])
+    limit = order.profile.settings["sampling"].get(LIMIT, order.version.max_tokens)
+    usage = limit_usage(sum(map(_count_chars, contents)), len(contents), limit)
+    another = RunRecord.objects.filter(endpoint=order.endpoint, status=RunRecord.Status.FINISHED, source=None)
+    if (run := another.order_by("-id").first()) is not None:
+        whole = _add(_read_usage([run.pk])[run.pk])
+        usual = replace(whole, n_cached=0, n_prompt=usage.n_prompt * whole.n_calls // len(contents))
+        if (cost := make_cost_estimate(price, usual, order.n_responses, "usual", run=run.pk)) is not None:
+            return cost
+    return make_cost_estimate(price, usage, order.n_responses, "limit", limit=limit)
+
+
+def _add(usage: Iterable[Usage]) -> Usage:
+    parts = list(usage)
+    return Usage(**{field.name: sum(getattr(each, field.name) for each in parts) for field in fields(Usage)})
+
+
+def _count_chars(content: Mapping[str, Any]) -> int:
+    """Count the characters of a case's messages and tools as JSON, which has more than the prompt."""
+    return len(canonical_json({name: content.get(name) for name in ("messages", "tools")}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +211,9 @@ def estimate_run(*, suite: str, endpoint: str, profile: str = "pinned", repeats:
     version, target, batch_class = order.version, order.endpoint, order.profile.settings["batch_class"]
     pace, paced_by = read_pace(version, target, batch_class=batch_class), None
     if pace.pass_seconds is None:
-        others = SuiteVersionRecord.objects.filter(runs__endpoint=target, runs__status=RunRecord.Status.FINISHED)
+        others = SuiteVersionRecord.objects.filter(
+            suite__judged_suite=None, runs__endpoint=target, runs__status=RunRecord.Status.FINISHED
+        )
         other = others.select_related("suite").order_by("-runs__id").first()
         if other is not None:
             other_pace = read_pace(other, target, batch_class=batch_class)
@@ -101,5 +226,6 @@ def estimate_run(*, suite: str, endpoint: str, profile: str = "pinned", repeats:
         "tokens": None if cost.tokens is None else round(cost.tokens),
         "minutes": cost.minutes,
         "paced_by": None if cost.minutes is None else paced_by,
+        "cost": _estimate_money(order),
     }
     return RunEstimate(**known, sentence=describe_estimate(**known, is_remote=target.is_remote))

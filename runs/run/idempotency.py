@@ -1,8 +1,9 @@
-"""A request for runs that is sent again makes no second ones: the client gives it a key, and keeps it."""
+"""A request that is sent again makes nothing twice: the client or the form gives it a key."""
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -47,26 +48,40 @@ def make_once(
         return make(), False
     if not VISIBLE_ASCII.fullmatch(key):
         raise InvalidInput("The key is not valid.", fields={HEADER: "Must be 1 to 255 visible ASCII characters."})
+    with claim_key(key, body, user, waits=False) as known:
+        was_made_before = known.pk is not None
+        if not was_made_before:
+            known.run, known.candidate = (*make(), None)[:2]
+    return tuple(run for run in (known.run, known.candidate) if run is not None), was_made_before
+
+
+@contextmanager
+def claim_key(key: str, body: Any, user: Any, *, waits: bool) -> Iterator[IdempotencyKey]:
+    """Yield a person's key, locked: as it was stored before, or new and stored at the end.
+
+    A new one is stored if the block gives it what was made: `run` or `address`.
+    What the block raises is raised, and then the key is not stored. waits: for another request with the key, where
+    else KeyInUse is raised. Raises KeyReused if it came with another body.
+    """
     body_digest = digest_json(body)
     with transaction.atomic():
-        if not _try_lock(user.pk, key):
+        if not _lock(user.pk, key, waits=waits):
             raise KeyInUse(f"A request with the {HEADER} {key} is at work; send yours again in a moment.")
         forget_old_keys(user=user, key=key)
-        known = IdempotencyKey.objects.select_related("run", "candidate").filter(user=user, key=key).first()
-        if known is None:
-            runs = make()
-            sides = dict(zip(("run", "candidate"), runs, strict=False))
-            IdempotencyKey.objects.create(user=user, key=key, body_digest=body_digest, **sides)
-            return runs, False
-    if known.body_digest != body_digest:
-        made = f"run {known.run_id}" + (f" and run {known.candidate_id}" if known.candidate_id else "")
-        raise KeyReused(f"The {HEADER} {key} came with another body before and made {made}; take a new key.")
-    return (known.run,) if known.candidate is None else (known.run, known.candidate), True
+        stored = IdempotencyKey.objects.select_related("run", "candidate").filter(user=user, key=key).first()
+        known = stored or IdempotencyKey(user=user, key=key, body_digest=body_digest)
+        if known.body_digest != body_digest:
+            made = f"run {known.run_id}" + (f" and run {known.candidate_id}" if known.candidate_id else "")
+            raise KeyReused(f"The {HEADER} {key} came with another body before and made {made}; take a new key.")
+        yield known
+        if stored is None and (known.run is not None or known.address):
+            known.save()
 
 
-def _try_lock(user_id: int, key: str) -> bool:
-    """Take the key until the transaction ends; False while another transaction has it."""
+def _lock(user_id: int, key: str, *, waits: bool) -> bool:
+    """Take the key until the transaction ends; False if another has it and this does not wait."""
     digest = hashlib.sha256(f"idempotency {user_id} {key}".encode()).digest()
+    call = "pg_advisory_xact_lock(%s) IS NOT NULL" if waits else "pg_try_advisory_xact_lock(%s)"
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [int.from_bytes(digest[:8], signed=True)])
+        cursor.execute(f"SELECT {call}", [int.from_bytes(digest[:8], signed=True)])
         return bool(cursor.fetchone()[0])

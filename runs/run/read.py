@@ -15,10 +15,11 @@ from evalboard.wording.run import split_code
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs import models
 from runs.catalogue import OneNames
-from runs.models import EngineProcess, Event, Priority, RunRecord
+from runs.models import EngineProcess, Event, JudgingRecord, Priority, RunRecord
 from runs.pairs import pair_facts
 from runs.pairs.pair_facts import describe_fingerprint, names_on, read_names
 from runs.run import read_facts
+from runs.run.estimates import read_costs
 from runs.run.read_cases import CaseLists, Pick, case_lists
 from runs.run.read_columns import drawn_points, run_range
 from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts, is_waiting
@@ -53,7 +54,9 @@ def _read_lines(facts: RunFacts) -> Mapping[int, ShardLines]:
 def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
     run = facts.run
     pins = _pins(facts)
-    why = explain_waiting(facts) if facts.scorings or is_waiting(run, facts.every) else None
+    waits_for_score = bool(facts.scorings) or facts.judging is not None
+    why = explain_waiting(facts) if waits_for_score or is_waiting(run, facts.every) else None
+    waiting = "" if why is None else wording.waiting(*why)
     names = names_on(run.endpoint_id, {*facts.buckets, *({run.bucket_id} if run.bucket_id else ())})
     buckets = tuple(_bucket(facts, bucket, names) for bucket in facts.buckets.values())
     row = row_of(
@@ -81,8 +84,11 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         "endings": dict(facts.endings),
         "trouble": _trouble(facts, why),
     }
+    costs = read_costs([run]).get(run.pk)
     return contract.Run(
         **dict(row) | own,
+        cost=None if costs is None else costs.whole,
+        repeat_costs=() if costs is None else costs.repeats,
         buckets=buckets,
         noise=buckets[0].noise if len(buckets) == 1 else Noise.partly_known(),
         seats=_seats(processes),
@@ -101,12 +107,19 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         asked_model=asked_model(run),
         manifest=facts.processes[-1].manifest if facts.processes else {},
         request_body=_request_body(run, n_repeats=len(facts.repeats)),
-        waiting="" if why is None else wording.waiting(*why),
+        waiting=waiting,
         is_cancel_wanted=run.is_cancel_wanted,
         source=_source(run),
         is_shuffled=run.is_shuffled,
         is_restarted=run.is_restarted,
+        waits_for=waiting if waits_for_score else None,
+        judge_of=_judge_of(run),
     )
+
+
+def _judge_of(run: RunRecord) -> str | None:
+    judged = JudgingRecord.objects.filter(judge_run=run).values_list("run", flat=True).first() if run.is_judge else None
+    return None if judged is None else str(judged)
 
 
 def _give_up_time(facts: RunFacts) -> datetime | None:

@@ -24,6 +24,7 @@ from runs.models import (
     BucketRecord,
     EngineProcess,
     Event,
+    JudgingRecord,
     RepeatRecord,
     RepeatScore,
     ResponseRecord,
@@ -38,7 +39,7 @@ from runs.run.read_list import RELATED, paused_endpoint
 from runs.run.read_shards import FirstStrays, RepeatWork, first_strays, read_work
 from runs.run.read_state import RunState
 from runs.store import NOT_IN_LOG, require_row
-from runs.work import find_uncertified, own_open_scorings, shards_ahead
+from runs.work import find_uncertified, own_open_judgings, own_open_scorings, shards_ahead
 
 EVENTS_SHOWN = 200
 RUNS_REMEMBERED = 128  # of those that are polled, what has settled, in memory
@@ -127,7 +128,7 @@ class RunFacts(Settled):
     `alive` are the workers of the run's pool, `busy_ids` those at a shard of any run. They, the doorbell and what
     stands before the run are asked for only while it waits for somebody to hear it. `uncertified` are the hosts that
     decoded it under `invariant` without a certificate. `scorings`: of repeats that wait for a worker to score them,
-    once all responses are there.
+    once all responses are there. `judging`: that of a run that waits for its judge.
     """
 
     alive: tuple[WorkerRecord, ...]
@@ -136,6 +137,7 @@ class RunFacts(Settled):
     ahead: Ahead | None
     uncertified: tuple[str, ...]
     scorings: tuple[ScoringRecord, ...]
+    judging: JudgingRecord | None
 
     @property
     def every(self) -> tuple[RepeatFacts, ...]:
@@ -182,6 +184,8 @@ def read(run_id: int, *, state: RunState | None = None) -> RunFacts:
     is_decoded = not any(repeat.work.n_queued or repeat.work.n_running for repeat in every)
     scorings = own_open_scorings(run) if is_decoded and not run.is_terminal else ScoringRecord.objects.none()
     wait_for_scores = tuple(scorings.select_related("scorer").order_by("pk"))
+    judgings = own_open_judgings(run).select_related("scorer", "judge_run__suite_version")
+    judging = judgings.first() if is_decoded and not run.is_terminal else None
     waits = is_waiting(run, every) or bool(wait_for_scores)
     parts = dict(zip(("repeats", "targeted"), _split(every), strict=True))
     alive = _alive(run) if waits else ()
@@ -194,6 +198,7 @@ def read(run_id: int, *, state: RunState | None = None) -> RunFacts:
         ahead=shards_ahead(run) if waits and not wait_for_scores else None,
         uncertified=find_uncertified(settled.processes),
         scorings=wait_for_scores,
+        judging=judging,
     )
 
 

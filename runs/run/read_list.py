@@ -105,7 +105,8 @@ class RunFilter:
             "ran_at__gte": self.since,
             "ran_at__lt": self.until,
         }
-        runs = RunRecord.objects.filter(**{name: value for name, value in equal.items() if value is not None})
+        chosen = {name: value for name, value in equal.items() if value is not None}
+        runs = RunRecord.objects.filter(is_judge=False, **chosen)
         key, has_value, value = self.label.partition("=")
         if not key:
             return runs

@@ -37,6 +37,7 @@ SELECT concat_ws(
     (SELECT suite.policy_id FROM runs_suite suite JOIN runs_suiteversion version ON version.suite_id = suite.id
      WHERE version.id = run.suite_version_id),
     (SELECT max(event.id) FROM runs_event event WHERE event.run_id = run.id),
+    (SELECT endpoint.price FROM runs_endpoint endpoint WHERE endpoint.id = run.endpoint_id AND run.price = '{}'::jsonb),
     (SELECT concat_ws(',', endpoint.n_failures, endpoint.rests_until) FROM runs_endpoint endpoint
      WHERE endpoint.id = run.endpoint_id AND run.status <> ALL(%(ended)s)),
     (SELECT concat_ws(',', count(*), max(twin.id)) FROM runs_run twin

@@ -1,14 +1,16 @@
 """Why a run waits, out of its facts."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Sum
+
 from evalboard.core import scoring
-from runs.models import ScoringRecord, WorkerRecord
+from runs.models import JudgingRecord, ScoringRecord, Shard
 from runs.run.read_facts import RunFacts
-from runs.work import run_left_alone
+from runs.work import living_workers, run_left_alone
 
 Facts = dict[str, Any]
 
@@ -17,7 +19,9 @@ def explain_waiting(facts: RunFacts) -> tuple[str, Facts]:
     """Return the code of why a run waits, and the facts of its sentence."""
     pool, alive = facts.run.endpoint.pool, facts.alive
     if facts.scorings:
-        return explain_scoring(facts.scorings, alive, pool=pool, n_cases=facts.n_cases)
+        return explain_scoring(facts.scorings, n_cases=facts.n_cases)
+    if facts.judging is not None:
+        return "judging", explain_judging(facts.judging)
     if not alive:
         return "nobody", {"pool": pool}
     if not (facts.run.endpoint.is_remote or any(worker.has_engine for worker in alive)):
@@ -36,28 +40,38 @@ def explain_waiting(facts: RunFacts) -> tuple[str, Facts]:
     return "queued", {"pool": pool, "n_alive": len(alive), "are_busy": are_busy, "ahead": facts.ahead}
 
 
-def explain_scoring(
-    scorings: Sequence[ScoringRecord], workers: Collection[WorkerRecord], *, pool: str, n_cases: int
-) -> tuple[str, Facts]:
+def explain_scoring(scorings: Sequence[ScoringRecord], *, n_cases: int) -> tuple[str, Facts]:
     """Return the code of why repeats wait for their scores, and the facts of its sentence.
 
-    scorings: open ones, each with its scorer. workers: the live ones of the pool.
+    scorings: open ones, each with its scorer. A worker of any pool may take them.
     """
     specs = {spec["digest"]: spec for each in scorings for spec in scoring.external_specs(each.scorer.spec)}
     names = sorted({spec["name"] for spec in specs.values()})
-    here = [{each["digest"] for each in worker.scorers if not each["problem"]} for worker in workers]
-    known = {"pool": pool, "names": names}
-    if not workers:
-        return "nobody", known
+    here = [{each["digest"] for each in worker.scorers if not each["problem"]} for worker in living_workers()]
     for needs in (set(each.needs) for each in scorings if each.status == ScoringRecord.Status.QUEUED):
         if not any(needs <= digests for digests in here):
             lacking = needs.difference(*here) or needs  # each may be on a worker, and no worker has all
-            return "no_scorer", known | {"names": sorted(f"{specs[each]['name']} ({each[:8]})" for each in lacking)}
-    return "scoring", known | {"n_done": sum(each.n_done for each in scorings), "n": n_cases * len(scorings)}
+            return "no_scorer", {"names": sorted(f"{specs[each]['name']} ({each[:8]})" for each in lacking)}
+    return "scoring", {"names": names, "n_done": sum(each.n_done for each in scorings), "n": n_cases * len(scorings)}
+
+
+def explain_judging(record: JudgingRecord) -> Facts:
+    """Return the facts of the sentence that a run waits for its judge.
+
+    record: with its scorer and judge's run.
+    """
+    spec, judge_run = scoring.judge_spec(record.scorer.spec), record.judge_run
+    known: Facts = {"endpoint": spec and spec["endpoint"], "judge_run": judge_run and judge_run.pk}
+    if judge_run is None:
+        return known
+    n_done = Shard.objects.filter(repeat__run=judge_run).aggregate(n=Sum("n_done"))["n"] or 0
+    return known | {"n_done": n_done, "n": judge_run.suite_version.n_cases}
 
 
 def is_deserted(facts: RunFacts) -> bool:
     """Return whether no live worker would take a waiting run, or score it."""
+    if facts.judging is not None:
+        return False  # the judge's run says so
     if facts.scorings:
         return explain_waiting(facts)[0] != "scoring"
     if not (facts.run.endpoint.is_remote or any(worker.has_engine for worker in facts.alive)):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 from django.db.models import Sum
+from django.db.models.functions import Now
 
 from evalboard.contract.run import Draws
 from evalboard.core import scoring
@@ -18,8 +19,10 @@ from evalboard.wording.numbers import counted
 from runs import acts
 from runs.catalogue import model_problems
 from runs.models import (
+    Case,
     EndpointRecord,
     ForcedAnswerRecord,
+    JudgingRecord,
     Priority,
     ProfileRecord,
     RepeatRecord,
@@ -32,7 +35,7 @@ from runs.models import (
 )
 from runs.pairs import draws_of, planned_draws
 from runs.store import history, require_row, take_as_long_as_it_takes
-from runs.work import dispatch, open_scorings, queue, refuse_if_nobody_can, rollup
+from runs.work import dispatch, open_scorings, own_open_judgings, queue, refuse_if_nobody_can, rollup
 
 MAX_LABELS = 20
 # A shard is minutes of work at most, and several workers can share a repeat. A crash costs what was in flight.
@@ -155,6 +158,7 @@ def store_order(order: Order, *, user: Any) -> RunRecord:
         is_restarted=order.is_restarted,
         labels=order.labels,
         is_reported=order.endpoint.is_remote,
+        price=order.endpoint.price,
         priority=order.priority,
         created_by=user,
     )
@@ -216,6 +220,7 @@ def cancel_run(*, run_id: int) -> RunRecord:
     # Not while the run's row is locked: a claim locks its shard first and then wants the run.
     Shard.objects.cancelled_in_the_queue().filter(repeat__run=run).update(status=Shard.Status.CANCELLED)
     _give_up_scorings(run)
+    _cancel_judgings(run)
     waiting = run.repeats.filter(finished_at=None)
     stored = Shard.objects.filter(repeat__run=run).aggregate(n=Sum("n_done"))["n"] or 0
     if stored > SCORED_AT_ONCE:  # too many to score in a request: the next sweep does it
@@ -237,6 +242,16 @@ def _give_up_scorings(run: RunRecord) -> None:
         rollup.give_up_scoring(scoring_id=scoring_id)
 
 
+def _cancel_judgings(run: RunRecord) -> None:
+    """Cancel the judge's run; where it has not begun, the run ends without it."""
+    judgings = own_open_judgings(run)
+    for judge_run in RunRecord.objects.filter(judging_of__in=judgings).exclude(status__in=RunRecord.TERMINAL):
+        cancel_run(run_id=judge_run.pk)
+    judgings.filter(judge_run=None).update(
+        status=JudgingRecord.Status.FAILED, error="The run was cancelled.", finished_at=Now()
+    )
+
+
 def delete_run(*, run_id: int) -> None:
     """Delete a run with its responses and traces. Raises Conflict while it runs or is referenced."""
     with transaction.atomic():
@@ -245,12 +260,24 @@ def delete_run(*, run_id: int) -> None:
         acts.require("delete", run)
         list(run.repeats.select_for_update().order_by("pk").values_list("pk"))  # waits for who scores them again
         # First, and without loading a row: a run may hold half a million. The rest goes with the run, by key.
+        for judge_run in RunRecord.objects.filter(judging_of__run=run):
+            delete_judge_run(judge_run)
         ResponseRecord.objects.filter(repeat__run=run).delete()
         ForcedAnswerRecord.objects.filter(scoring__run=run).delete()
         source = run.source
         run.delete()
         if source is not None and not source.runs.exists():
             source.delete()  # so that the log can be imported again
+
+
+def delete_judge_run(run: RunRecord) -> None:
+    """Delete a judge's run that has ended, with its cases. The scores that it gave stay."""
+    version = run.suite_version
+    ResponseRecord.objects.filter(repeat__run=run).delete()
+    run.delete()
+    cases = Case.objects.filter(suite_version=version)
+    cases._raw_delete(cases.db)
+    version.delete()
 
 
 def locked(run_id: int) -> RunRecord:
@@ -301,7 +328,8 @@ def _in_order(run: RunRecord, repeat: RepeatRecord, slices: Sequence[Sequence[in
 def named_suite_version(slug: str, number: int | None) -> SuiteVersionRecord:
     """Return a suite's version, its newest where none is named. Raises NotFound."""
     suite = require_row(
-        Suite.objects.filter(slug=slug), f"There is no suite {slug}; push it with `evalboard suite push`."
+        Suite.objects.filter(slug=slug, judged_suite=None),
+        f"There is no suite {slug}; push it with `evalboard suite push`.",
     )
     versions = suite.versions.select_related("suite", "scorer")
     version = versions.order_by("-number").first() if number is None else versions.filter(number=number).first()

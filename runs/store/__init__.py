@@ -1,6 +1,6 @@
 """The lowest slice: SQL helpers, packed columns, trace blocks, run history, addresses, outages."""
 
-from runs.store import bulk, changes, history, imported, own_process, stored_columns, stored_traces, traces
+from runs.store import bulk, changes, counters, history, imported, own_process, stored_columns, stored_traces, traces
 from runs.store.database_clock import DatabaseClock, database_now, instant
 from runs.store.imported import NOT_IN_LOG, PROMPT_FILTERED
 from runs.store.outage import Outage, notice
@@ -12,6 +12,8 @@ from runs.store.statements import (
     RecordList,
     RowWindow,
     limit_statements,
+    limit_statements_here,
+    may_decide,
     newest_page,
     ordering_names,
     require_first,
@@ -45,11 +47,14 @@ __all__ = [
     "TracePlace",
     "bulk",
     "changes",
+    "counters",
     "database_now",
     "history",
     "imported",
     "instant",
     "limit_statements",
+    "limit_statements_here",
+    "may_decide",
     "newest_page",
     "notice",
     "ordering_names",

@@ -8,6 +8,8 @@ from functools import partial
 
 from django.db import transaction
 
+from runs.store.statements import may_decide
+
 Follower = Callable[[int], None]
 
 _followers: list[Follower] = []
@@ -16,6 +18,16 @@ _followers: list[Follower] = []
 def follow(follower: Follower) -> None:
     """Call `follower` with the id of each run that changes, after the transaction that changed it."""
     _followers.append(follower)
+
+
+def follow_where_allowed(follower: Follower) -> None:
+    """Do the same in processes that may decide; elsewhere the scheduler's next sweep does it."""
+
+    def called(run_id: int) -> None:
+        if may_decide():
+            follower(run_id)
+
+    follow(called)
 
 
 def run_changed(*, run_id: int) -> None:

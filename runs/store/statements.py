@@ -1,5 +1,6 @@
 """Statements to PostgreSQL: allowed values, time limits, lists in a chosen order and their pages."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 
-__all__ = ["limit_statements", "newest_page", "require_row", "storable", "take_as_long_as_it_takes"]
+__all__ = [
+    "limit_statements",
+    "limit_statements_here",
+    "may_decide",
+    "newest_page",
+    "require_row",
+    "storable",
+    "take_as_long_as_it_takes",
+]
 
 Row = TypeVar("Row")
 
@@ -39,10 +48,26 @@ def limit_statements() -> None:
     options["options"] += f" -c statement_timeout={round(settings.STATEMENT_SECONDS * 1000)}"
 
 
+@functools.cache
+def may_decide() -> bool:
+    """Tell whether this process's database role may write verdicts, and so act for people.
+
+    No worker's of a team may. A role's rights are read once; a process that was given others starts again.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT has_table_privilege('runs_verdict', 'INSERT')")
+        return bool(cursor.fetchone()[0])
+
+
+def limit_statements_here(seconds: float) -> None:
+    """Let PostgreSQL stop each statement after `seconds`, until the transaction ends; 0: none."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL statement_timeout = {round(seconds * 1000)}")
+
+
 def take_as_long_as_it_takes() -> None:
     """Lift the time limit until the transaction ends, for rare work that grows with a run."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL statement_timeout = 0")
+    limit_statements_here(0)
 
 
 def newest_page(

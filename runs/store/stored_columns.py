@@ -9,10 +9,10 @@ from evalboard.core import digest
 from evalboard.core.compare import NO_BUCKET, Columns, missing
 from evalboard.core.stats import SizeCounts
 from evalboard.core.trace import unpack_buckets, unpack_digests, unpack_marks
-from runs.models import CaseColumns
+from runs.models import CaseColumns, RepeatScore
 from runs.store import bulk
 
-__all__ = ["NO_BUCKET", "Columns", "batch_sizes", "missing", "packed_digest", "stream"]
+__all__ = ["NO_BUCKET", "Columns", "batch_sizes", "find_changed", "missing", "packed_digest", "stream"]
 
 COLUMNS = """
 SELECT repeat_id, text_digests, trace_digests, buckets, bucket_ids, marks FROM runs_casecolumns
@@ -36,6 +36,22 @@ def packed_digest(*, bucket_ids: list[int] | None = None, **packed: bytes) -> st
     """Return one digest of packed columns by name."""
     parts = {name: digest.short_digest(data).hex() for name, data in packed.items()}
     return digest.digest_json({**parts, "bucket_ids": bucket_ids})
+
+
+def find_changed(repeat_ids: Sequence[int]) -> list[int]:
+    """Return the repeats whose columns or scores in the database are not those of their digests."""
+    changed = set()
+    for row in CaseColumns.objects.filter(repeat__in=repeat_ids).iterator(chunk_size=8):
+        packed = {name: bytes(getattr(row, name)) for name in ("text_digests", "trace_digests", "buckets")}
+        if row.marks is not None:
+            packed["marks"] = bytes(row.marks)
+        if row.digest and row.digest != packed_digest(**packed, bucket_ids=row.bucket_ids):
+            changed.add(row.repeat_id)
+    for score in RepeatScore.objects.filter(repeat__in=repeat_ids).iterator(chunk_size=8):
+        own = packed_digest(scores=bytes(score.scores), reasons=bytes(score.reasons))
+        if score.digest and score.digest != own:
+            changed.add(score.repeat_id)
+    return sorted(changed)
 
 
 def batch_sizes(repeat_ids: Sequence[int]) -> Mapping[int, SizeCounts]:

@@ -7,7 +7,9 @@ from typing import Any
 from evalboard.contract.scorer import InstalledScorer
 from evalboard.contract.suite import OwnScorer, ScorerOfWorker
 from evalboard.core.document import Problems, at
-from evalboard.core.scoring import EXTERNAL
+from evalboard.core.errors import NotFound
+from evalboard.core.scoring import EXTERNAL, JUDGE
+from runs.run import decoding_problems, named_endpoint, newest_profile
 from runs.work import living_workers
 
 
@@ -30,8 +32,12 @@ def bind_scorer(spec: Any, path: str, problems: Problems, *, known: Sequence[Own
     """Return a spec with the digest of the scorer that its name means today; others as they are.
 
     A suite is bound to the code that scores it: another parser under the same name is another scorer. A spec that
-    names a digest keeps it, whether a worker has it or not.
+    names a digest keeps it, whether a worker has it or not. A judge must have an endpoint that its profile can call.
     """
+    if isinstance(spec, Mapping) and spec.get("kind") == JUDGE.name:
+        for name, text in _judge_problems(spec).items():
+            problems.add(at(path, name), text)
+        return spec
     if not isinstance(spec, Mapping) or spec.get("kind") not in EXTERNAL or spec.get("digest"):
         return spec
     there = own_scorers() if known is None else known
@@ -69,7 +75,19 @@ def bind_document(document: Mapping[str, Any]) -> dict[str, Any]:
     return bound
 
 
+def _judge_problems(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is wrong with a judge's endpoint and profile, by field."""
+    there: dict[str, Any] = {}
+    fields: dict[str, str] = {}
+    for name, find in (("endpoint", named_endpoint), ("profile", newest_profile)):
+        if isinstance(spec.get(name), str):
+            try:
+                there[name] = find(spec[name])
+            except NotFound as unknown:
+                fields[name] = f"is unknown: {unknown.detail}"
+    return fields or (decoding_problems(there["endpoint"], there["profile"]) if len(there) == 2 else {})
+
+
 def _is_own(case: Any) -> bool:
-    return (
-        isinstance(case, Mapping) and isinstance(case.get("scorer"), Mapping) and case["scorer"].get("kind") in EXTERNAL
-    )
+    kinds = (*EXTERNAL, JUDGE.name)
+    return isinstance(case, Mapping) and isinstance(case.get("scorer"), Mapping) and case["scorer"].get("kind") in kinds

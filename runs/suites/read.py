@@ -56,10 +56,14 @@ def suite_rows() -> tuple[contract.SuiteRow, ...]:
     counted: Counter[int] = Counter()
     versions = {}
     n_runs = RunRecord.objects.filter(suite_version=OuterRef("pk")).order_by().values("suite_version")
-    every = SuiteVersionRecord.objects.select_related("suite").annotate(
-        n=Subquery(n_runs.annotate(n=Count("*")).values("n")),
-        # Not the whole plan, which may have a scorer for each of many cases: a log's is one for all.
-        scored_by=F("scorer__spec__default__kind"),
+    every = (
+        SuiteVersionRecord.objects.filter(suite__judged_suite=None)
+        .select_related("suite")
+        .annotate(
+            n=Subquery(n_runs.annotate(n=Count("*")).values("n")),
+            # Not the whole plan, which may have a scorer for each of many cases: a log's is one for all.
+            scored_by=F("scorer__spec__default__kind"),
+        )
     )
     for version in every.order_by("number"):
         counted[version.suite_id] += version.n or 0
@@ -83,7 +87,7 @@ def suite_rows() -> tuple[contract.SuiteRow, ...]:
 def _newest_runs() -> list[int]:
     """Return the newest run of each suite: of each version the last of its index, and the newest of those."""
     last = RunRecord.objects.filter(suite_version=OuterRef("pk")).order_by(*NEWEST_FIRST)
-    versions = SuiteVersionRecord.objects.annotate(
+    versions = SuiteVersionRecord.objects.filter(suite__judged_suite=None).annotate(
         newest=Subquery(last.values("pk")[:1]), newest_at=Subquery(last.values("ran_at")[:1])
     )
     known = versions.exclude(newest=None).order_by("newest_at", "newest").values_list("suite", "newest")
@@ -95,7 +99,9 @@ def suite_to_compare() -> str:
     answered = RepeatRecord.objects.filter(
         run=OuterRef("pk"), status__in=(RunRecord.Status.FINISHED, RunRecord.Status.INCOMPLETE)
     )
-    suites = RunRecord.objects.filter(Exists(answered)).order_by().values_list("suite_version__suite__slug")
+    suites = (
+        RunRecord.objects.filter(Exists(answered), is_judge=False).order_by().values_list("suite_version__suite__slug")
+    )
     busiest = suites.annotate(n=Count("id"), newest=Max("ran_at")).filter(n__gt=1).order_by("-newest").first()
     return busiest[0] if busiest else ""
 
@@ -113,7 +119,8 @@ def suite_report(slug: str, *, version: int | None = None) -> SuiteReport:
 
 def suite_version(slug: str, *, version: int | None = None) -> SuiteVersionRecord:
     """Return the record of a version, the newest unless one is named. Raises NotFound."""
-    versions = SuiteVersionRecord.objects.filter(suite__slug=slug).select_related("suite", "scorer").order_by("-number")
+    same_slug = SuiteVersionRecord.objects.filter(suite__slug=slug, suite__judged_suite=None)
+    versions = same_slug.select_related("suite", "scorer").order_by("-number")
     record = versions.first() if version is None else versions.filter(number=version).first()
     if record is not None:
         return record

@@ -16,10 +16,12 @@ from evalboard.core.errors import NotFound
 from evalboard.core.trace import unpack_reasons, unpack_scores
 from evalboard.path_converters import reverse_case
 from evalboard.wording import run as wording
-from runs.models import Case, RepeatScore, RunRecord, Scorer, ScoringRecord
-from runs.run import NEWEST_FIRST, explain_scoring, read_answers, run_report
+from runs.models import Case, JudgingRecord, RepeatScore, RunRecord, Scorer, ScoringRecord
+from runs.run import NEWEST_FIRST, explain_judging, explain_scoring, read_answers, run_report
 from runs.store import require_row
-from runs.work import living_workers, open_scorings
+from runs.work import open_judgings, open_scorings
+
+JUDGING = ("scorer", "judge_run__suite_version")
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,10 @@ def rescored_runs(run_id: int) -> tuple[RescoredRun, ...]:
     for each in open_scorings().filter(repeat__run=run, repeat__cases=None).select_related("scorer").order_by("pk"):
         awaited[each.scorer_id].append(each)
     lines = {int(line.scorer.id): line for line in report.scores}
-    stored = Scorer.objects.in_bulk({own.pk, *lines, *awaited})
+    judging = {each.scorer_id: each for each in open_judgings().filter(run=run).select_related(*JUDGING)}
+    stored = Scorer.objects.in_bulk({own.pk, *lines, *awaited, *judging})
     ids = [own.pk, *sorted(stored.keys() - {own.pk})]
-    return tuple(_compare(report, run, stored[pk], lines, awaited[pk]) for pk in ids)
+    return tuple(_compare(report, run, stored[pk], lines, awaited[pk], judging.get(pk)) for pk in ids)
 
 
 def score_changes(run_id: int, scorer_id: int) -> ScoreChanges:
@@ -123,6 +126,7 @@ def score_changes(run_id: int, scorer_id: int) -> ScoreChanges:
     runs = RunRecord.objects.select_related("suite_version").filter(pk=run_id)
     run = require_row(runs, f"There is no run {run_id}.")
     is_awaited = open_scorings().filter(repeat__run=run, scorer=scorer_id).exists()
+    is_awaited = is_awaited or open_judgings().filter(run=run, scorer=scorer_id).exists()
     if not is_awaited and not RepeatScore.objects.filter(repeat__run=run, scorer=scorer_id).exists():
         raise _unscored(run_id, scorer_id)
     return _read_changes(run, scorer_id)
@@ -153,6 +157,7 @@ def _compare(
     scorer: Scorer,
     lines: dict[int, ScoresUnderScorer],
     awaited: Sequence[ScoringRecord],
+    judging: JudgingRecord | None,
 ) -> RescoredRun:
     own_id = run.suite_version.scorer_id
     changes = _read_changes(run, scorer.pk)
@@ -166,8 +171,8 @@ def _compare(
         suite_version=report.suite.version,
         scorer=ScorerOfRun(id=str(scorer.pk), digest=scorer.digest, is_own=scorer.pk == own_id),
         spec=scorer.spec,
-        waiting=bool(awaited),
-        waits_for=_waits_for(run, awaited) if awaited else None,
+        waiting=bool(awaited) or judging is not None,
+        waits_for=_waits_for(run, awaited, judging),
         before=before,
         after=after,
         range_before=ranges[0],
@@ -184,10 +189,12 @@ def _points(report: Run, line: ScoresUnderScorer | None) -> tuple[float | None, 
     return (None,) * len(report.repeats) if line is None else line.repeats
 
 
-def _waits_for(run: RunRecord, awaited: Sequence[ScoringRecord]) -> str:
-    pool = run.endpoint.pool
-    workers = living_workers().filter(pool=pool)
-    code, facts = explain_scoring(awaited, workers, pool=pool, n_cases=run.suite_version.n_cases)
+def _waits_for(run: RunRecord, awaited: Sequence[ScoringRecord], judging: JudgingRecord | None) -> str | None:
+    if judging is not None:
+        return wording.waiting("judging", explain_judging(judging))
+    if not awaited:
+        return None
+    code, facts = explain_scoring(awaited, n_cases=run.suite_version.n_cases)
     return wording.waiting(code, facts)
 
 

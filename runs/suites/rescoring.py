@@ -8,11 +8,11 @@ from django.db.models import Q
 
 from evalboard.core import scoring
 from evalboard.core.document import MAX_PROBLEMS, Problems
-from evalboard.core.errors import InvalidInput, NotFound
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.trace import SAYABLE, Ending, plain_word, read_ending
 from runs import acts
-from runs.models import Case, EndpointRecord, ResponseRecord, RunRecord, Scorer, SuiteVersionRecord
-from runs.run import named_endpoint
+from runs.models import Case, EndpointRecord, JudgingRecord, ResponseRecord, RunRecord, Scorer, SuiteVersionRecord
+from runs.run import delete_judge_run, named_endpoint
 from runs.store import changes, history, require_row, take_as_long_as_it_takes
 from runs.suites.own_scorers import bind_scorer
 from runs.suites.suites import store_scorer
@@ -28,8 +28,9 @@ def rescore_run(
     """Score a run's stored responses with another scorer.
 
     `scorer` replaces the suite's default, `cases` (case id → scorer) the scorers of single cases;
-    what is not named stays as the suite has it. A team's own scorer runs on a worker: its scores come later. Raises
-    InvalidInput with fields, NotFound, or Conflict while no repeat has ended.
+    what is not named stays as the suite has it. The scores of a team's own scorer and of a judge come later. A judge
+    that has scored the run is not asked again. Raises InvalidInput with fields, NotFound, or Conflict while no repeat
+    has ended, or the run has not and a judge is to score it.
     """
     run = require_row(
         RunRecord.objects.select_related("suite_version__scorer").filter(pk=run_id), f"There is no run {run_id}."
@@ -49,6 +50,8 @@ def rescore_run(
     if scoring.is_recorded(plan):
         text = "Scores of the kind recorded are read from logs and cannot be made again; name a scorer for every case."
         raise InvalidInput("The scorer is not valid.", fields={"scorer": text})
+    if scoring.is_judged(plan) and not run.is_terminal:
+        raise Conflict(f"Run {run.pk} is {run.status}; a judge scores runs that have ended.")
     _refuse_unsuited_targets(run.suite_version, plan)
     with transaction.atomic():
         take_as_long_as_it_takes()
@@ -60,12 +63,21 @@ def rescore_run(
         if not ended:
             acts.require("rescore", run)
         stored_scorer = store_scorer(plan)
+        _forget_failed_judging(run, stored_scorer)
         for repeat in ended:
             rollup.score_repeat(repeat, stored_scorer)
-        if not scoring.is_external(plan):  # else when its worker has scored them
+        if scoring.scores_here(plan):  # else when a worker or a judge has scored them
             history.note(run.pk, "rescored", f"Scored again with scorer {stored_scorer.digest[:8]}.")
         changes.run_changed(run_id=run.pk)
     return stored_scorer
+
+
+def _forget_failed_judging(run: RunRecord, scorer: Scorer) -> None:
+    """Delete the judge's run of a judging that failed, so that another can begin."""
+    failed = run.judgings.filter(scorer=scorer, status=JudgingRecord.Status.FAILED).exclude(judge_run=None)
+    for record in failed.select_related("judge_run__suite_version"):
+        if record.judge_run is not None:
+            delete_judge_run(record.judge_run)
 
 
 def set_endings(*, endpoint: str, endings: Mapping[str, Any]) -> EndpointRecord:
@@ -88,7 +100,7 @@ def set_endings(*, endpoint: str, endings: Mapping[str, Any]) -> EndpointRecord:
         ended = ResponseRecord.objects.filter(Q(ending=Ending.UNKNOWN) | Q(finish_reason__in=endings))
         runs = RunRecord.objects.filter(pk__in=ended.filter(repeat__run__endpoint=known).values("repeat__run"))
         for run in runs.select_related("endpoint", "suite_version__scorer"):
-            is_scored = not scoring.is_recorded(run.suite_version.scorer.spec)
+            is_scored = not scoring.is_recorded(run.suite_version.scorer.spec) and not rollup.waits_for_judge(run)
             for repeat in run.repeats.filter(pk__in=settle_endings(run, is_final=True)).exclude(finished_at=None):
                 if is_scored:
                     rollup.score_repeat(repeat, run.suite_version.scorer)

@@ -40,6 +40,8 @@ def create_trial(
     scorer = None if chosen is None else chosen.scorer or suite.scorer
     if scorer is not None and scorer["kind"] == scoring.RECORDED.name:
         fields["suite"] = "Its scores were read from a log. Choose a scorer that reads answers."
+    if scorer is not None and scorer["kind"] == scoring.JUDGE.name:
+        fields["suite"] = "A judge scores this case, and judges score runs. Push the suite and run it once."
     if fields or chosen is None:
         raise InvalidInput("The case cannot be tried.", fields=fields)
     refuse_if_nobody_can(target, decoding)

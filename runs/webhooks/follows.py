@@ -139,7 +139,7 @@ def tell_followers(subjects: Iterable[tuple[str, int]], *, text: str, path: str,
         by_person.setdefault(row.person_id, row)
     if not by_person:
         return
-    addresses = WebhookRecord.objects.filter(owner__in=by_person, is_active=True).order_by("id")
+    addresses = WebhookRecord.objects.filter(owner__in=by_person, is_active=True).order_by("id").defer("secret")
     followed = ((address, by_person[address.owner_id or 0]) for address in addresses)
     OutboxMessage.objects.bulk_create(
         make_message(address, contract.FOLLOWED, _payload(row, path, address), text) for address, row in followed

@@ -34,7 +34,7 @@ EVENTS = {
 SECRET_PREFIX = "whsec_"  # noqa: S105  the prefix of secrets, by which log filters and scanners know one
 # Who is told of an event. The rows are kept from being deleted until the messages are written, and from nothing else:
 # whoever sends to them at this moment is not waited for.
-SUBSCRIBERS = "SELECT * FROM runs_webhook WHERE is_active AND events @> %s::jsonb ORDER BY id FOR KEY SHARE"
+SUBSCRIBERS = "SELECT id FROM runs_webhook WHERE is_active AND events @> %s::jsonb ORDER BY id FOR KEY SHARE"
 LONGEST_URL = 500
 MAX_WEBHOOKS = 50  # each event writes a row for each of them
 

@@ -15,6 +15,7 @@ from runs.work.backoff import (
 )
 from runs.work.call_limits import CallLimits
 from runs.work.claims import Beat, Lease, lease_end, lost
+from runs.work.judgings import open_judgings, own_open_judgings
 from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
 from runs.work.read_certificates import NEEDS_CERTIFICATE, Served, find_certified, find_uncertified
 from runs.work.read_queue import shards_ahead, unclaimed_reason
@@ -122,8 +123,10 @@ __all__ = [
     "mark_in_flight",
     "note_rest",
     "open_engine_process",
+    "open_judgings",
     "open_scorings",
     "others_work",
+    "own_open_judgings",
     "own_open_scorings",
     "paused_until",
     "pool_rows",

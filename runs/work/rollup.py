@@ -1,5 +1,6 @@
 """What follows when the last shard of a repeat, or the last repeat of a run, has ended."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -35,6 +36,7 @@ from runs.models import (
     CaseColumns,
     EngineProcess,
     Event,
+    JudgingRecord,
     RepeatRecord,
     RepeatScore,
     ResponseRecord,
@@ -50,12 +52,16 @@ from runs.webhooks import news
 from runs.work import flip_chances
 from runs.work.claims import Lease
 from runs.work.endings import settle_endings
-from runs.work.replies import read_replies
+from runs.work.judgings import open_judgings, own_open_judgings, request_judging
+from runs.work.replies import ReplyToScore, read_replies
 from runs.work.scorings import SCORINGS, open_scorings, own_open_scorings, request_scoring
 from runs.work.settings_seen import see_settings
 from runs.work.strays import look_through
 
 SCORED_AT_ONCE = 1000  # cases whose targets and texts are in memory together
+NOT_JUDGED = (math.nan, "Unscored: the judge was not asked about it.")
+TRUNCATED = (scoring.TRUNCATED.value, scoring.TRUNCATED.reason)
+Judged = Mapping[int, tuple[float, str]]  # by case index: a score, NaN without one, and its reason
 SCORED_BY = ("content__target", "content__tools")  # of a case, what its scorer reads; prompts may be long
 
 
@@ -64,11 +70,14 @@ def finish_repeat(*, repeat_id: int) -> bool:
 
     Safe to call at any time and twice; False if there was nothing to end. Whoever ends the last
     shard calls it, and the reconciler calls it again for repeats whose caller died in between. Where only a worker can
-    run the scorer, the repeat ends with its scores: this queues them first (`finish_scoring`).
+    run the scorer, the repeat ends with its scores: this queues them first (`finish_scoring`). A judge scores all
+    repeats of a run at once, when the last of them has its answers (`finish_judging`).
     """
     if Shard.objects.open().filter(repeat=repeat_id).exists():
         return False  # before any lock: all shards but the last end here
     if open_scorings().filter(repeat=repeat_id, scorer=F("repeat__run__suite_version__scorer")).exists():
+        return False
+    if open_judgings().filter(run__repeats=repeat_id, scorer=F("run__suite_version__scorer")).exists():
         return False
     with transaction.atomic():
         repeat = (
@@ -79,14 +88,18 @@ def finish_repeat(*, repeat_id: int) -> bool:
         shards = Counter(repeat.shards.values_list("status", flat=True))
         if repeat.finished_at is not None or shards[Shard.Status.QUEUED] or shards[Shard.Status.RUNNING]:
             return False
+        own, is_judged = repeat.run.suite_version.scorer, waits_for_judge(repeat.run)
+        is_scored_here = not is_judged and not scoring.is_external(own.spec)
+        is_scored = is_scored_here or repeat.scores.filter(scorer=own).exists()
+        is_to_wait = not is_scored and not repeat.run.is_cancel_wanted
+        if is_to_wait and is_judged and Shard.objects.open().filter(repeat__run=repeat.run_id).exists():
+            return False
         settle_endings(repeat.run, is_final=False)
         n_missing = store_columns(repeat)
-        own = repeat.run.suite_version.scorer
-        is_scored = not scoring.is_external(own.spec) or repeat.scores.filter(scorer=own).exists()
-        if not is_scored and not repeat.run.is_cancel_wanted:
-            request_scoring(repeat, own)
+        if is_to_wait:
+            score_repeat(repeat, own)
             return False
-        if not scoring.is_external(own.spec):
+        if is_scored_here:
             score_repeat(repeat, own)
         repeat.status = _ended_status(shards, n_missing) if is_scored else RepeatRecord.Status.CANCELLED
         repeat.finished_at = Now()
@@ -96,13 +109,22 @@ def finish_repeat(*, repeat_id: int) -> bool:
     return True
 
 
-def score_repeat(repeat: RepeatRecord, scorer: Scorer) -> None:
+def waits_for_judge(run: RunRecord) -> bool:
+    """Return whether a judge scores a run, which has no score before."""
+    return scoring.is_judged(run.suite_version.scorer.spec) and not run.is_judge
+
+
+def score_repeat(repeat: RepeatRecord, scorer: Scorer, judged: Judged | None = None) -> None:
     """Score the stored responses of a repeat under one scorer; nothing is decoded again.
 
-    A scorer that only a worker can run gets its scores later: they are queued.
+    A scorer that only a worker can run gets its scores later: they are queued. A judge too: without `judged`, it is
+    asked to score the whole run.
     """
     if scoring.is_external(scorer.spec):
         request_scoring(repeat, scorer)
+        return
+    if scoring.is_judged(scorer.spec) and judged is None and not repeat.run.is_judge:
+        request_judging(repeat.run, scorer)
         return
     n_cases = repeat.run.suite_version.n_cases
     scores = np.full(n_cases, np.nan)
@@ -117,6 +139,10 @@ def score_repeat(repeat: RepeatRecord, scorer: Scorer) -> None:
         cases = Case.objects.filter(suite_version=repeat.run.suite_version_id, index__in=list(replies))
         for index, case_id, target, tools in cases.values_list("index", "case_id", *SCORED_BY):
             spec = scoring.scorer_for(scorer.spec, case_id)
+            if spec["kind"] == scoring.JUDGE.name:
+                result = _read_judge(spec, replies[index]) if judged is None else judged.get(index, NOT_JUDGED)
+                scores[index], reasons[index] = TRUNCATED if replies[index].is_truncated else result
+                continue
             given = scoring.score(spec, **replies[index]._asdict(), target=target, tools=tools)
             scores[index], reasons[index], answers[index] = given.value, given.reason, given.answer
     store_scores(repeat, scorer, scores, reasons, answers if scoring.reads_answers(scorer.spec) else None)
@@ -175,6 +201,26 @@ def finish_scoring(*, lease: Lease, given: Mapping[int, ScorerReply]) -> None:
         _go_on(row)  # with the scores, or not at all: no sweep looks for a log's run that lacks only its end
 
 
+def finish_judging(*, record: JudgingRecord, judged: Mapping[int, Judged] | None) -> None:
+    """Store what a judge made of a run, by repeat, and end what waited for it.
+
+    record: locked, and no longer open. judged: None where the run is cancelled, and has no scores then.
+    """
+    repeats = record.run.repeats.select_for_update(of=("self",), no_key=True).order_by("pk")
+    open_ones = []
+    for repeat in repeats.select_related("run__suite_version__suite", "run__endpoint"):
+        if repeat.finished_at is None:
+            open_ones.append(repeat.pk)
+            store_columns(repeat)
+        if judged is not None:
+            score_repeat(repeat, record.scorer, judged.get(repeat.index, {}))
+    if record.scorer_id == record.run.suite_version.scorer_id:
+        for repeat_id in open_ones:
+            finish_repeat(repeat_id=repeat_id)
+        _finish_run(record.run_id)  # one that was read from a log, or nothing where the run has ended
+    changes.run_changed(run_id=record.run_id)
+
+
 def give_up_scoring(*, scoring_id: int) -> None:
     """Leave a repeat unscored whose scoring failed again and again, so that its run ends."""
     row = ScoringRecord.objects.select_related("repeat__run__suite_version", "scorer").get(pk=scoring_id)
@@ -188,10 +234,12 @@ def give_up_scoring(*, scoring_id: int) -> None:
 def _store_replies(
     repeat: RepeatRecord, scorer: Scorer, given: Mapping[int, ScorerReply], *, reason: str | None = None
 ) -> None:
-    """reason: of the cases without a reply."""
+    """reason: of the responses without a reply; a missing one has none."""
     n_cases = repeat.run.suite_version.n_cases
     scores = np.full(n_cases, np.nan)
-    reasons: list[str | None] = [reason] * n_cases
+    reasons: list[str | None] = [None] * n_cases
+    for index in repeat.responses.filter(error_code="").values_list("case_index", flat=True) if reason else ():
+        reasons[index] = reason
     for index, why in _explain_unknown(repeat):
         reasons[index] = why
     answers: list[str | None] = [None] * n_cases
@@ -218,6 +266,12 @@ def _go_on(row: ScoringRecord) -> None:
     _finish_run(row.repeat.run_id)  # one that was read from a log, or nothing where the run has ended
     history.note(row.repeat.run_id, "rescored", f"Scored with scorer {row.scorer.digest[:8]}.")
     changes.run_changed(run_id=row.repeat.run_id)
+
+
+def _read_judge(spec: Mapping[str, Any], reply: ReplyToScore) -> tuple[float, str]:
+    """Read the value of a judgement, in the judge's own run."""
+    read = scoring.read_judgement(spec, reply.text)
+    return (math.nan, read) if isinstance(read, str) else (read, scoring.capped(f"Judged {scoring.shown(reply.text)}."))
 
 
 def _explain_unknown(repeat: RepeatRecord) -> Iterator[tuple[int, str]]:
@@ -361,7 +415,7 @@ def _finish_run(run_id: int) -> None:
     )
     statuses = Counter(run.repeats.values_list("status", flat=True))
     is_waiting = statuses[RepeatRecord.Status.QUEUED] or statuses[RepeatRecord.Status.RUNNING]
-    if run.is_terminal or is_waiting or own_open_scorings(run).exists():
+    if run.is_terminal or is_waiting or own_open_scorings(run).exists() or own_open_judgings(run).exists():
         return
     if set(statuses) == {RepeatRecord.Status.FINISHED}:
         # Even if cancelling was asked for: it came too late.
@@ -374,7 +428,8 @@ def _finish_run(run_id: int) -> None:
         run.status = RunRecord.Status.INCOMPLETE
     logged_end = run.repeats.values_list("finished_at", flat=True).first() if run.is_log else None
     run.finished_at = logged_end or Now()
-    for repeat in run.repeats.filter(pk__in=settle_endings(run, is_final=True)):
+    changed = settle_endings(run, is_final=True)
+    for repeat in () if waits_for_judge(run) else run.repeats.filter(pk__in=changed):
         score_repeat(repeat, run.suite_version.scorer)  # others of its repeats say more of a word
     if run.is_reported and not run.is_log:  # a log's import has done so
         if settle_fingerprints(run):

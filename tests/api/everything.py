@@ -50,7 +50,7 @@ REMOTE = {
     "base_url": "https://api.example.com/v1",
     "model": {"name": "gpt-paint"},
     "auth": "PAINT_API_KEY",
-    "headers": {"x-team": "evals", "x-org": {"env": "ORG_ID"}},
+    "headers": {"x-team": "evals", "x-org": {"env": "ORG_API_KEY"}},
 }
 
 
@@ -196,6 +196,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         "body": LINES,
     }
     uploaded = [
+        lambda: Good("judgings", run),
         lambda: Good("rescored", run | {"scorer_id": answers["rescore"]["scorer"]["id"]}),
         lambda: Good("rescored_cases", run | {"scorer_id": answers["rescore"]["scorer"]["id"]}),
         lambda: Good("unfollow", {"follow_id": answers["follow"]["id"]}),
@@ -245,6 +246,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("set_endings", take("endpoint"), body={"endings": {"wrapped_up": "complete"}}),
         Good("try_endpoint", {"endpoint": "theirs"}),
         Good("set_fingerprint", {"endpoint": "theirs"}, body={"ignores_fingerprint": True}),
+        Good("set_price", {"endpoint": "theirs"}, body={"price": {"currency": "USD", "input": "2.5", "output": "10"}}),
         Good("profiles"),
         Good("create_profile", body=profile),
         Good("create_profile", body=profile),
@@ -280,6 +282,11 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("export_pairs_csv", query=pair),
         Good("export_pairs_jsonl", query=pair),
         Good("export_release", take("release_id")),
+        Good("answers_to_label", run),
+        Good("label_answers", run, body={"labels": [{"case": CASE, "repeat": 1, "is_right": True}]}),
+        Good("labels", run),
+        Good("agreement", run),
+        Good("delete_label", take("run_id", "repeat", "case")),
         Good("replays", run),
         Good("create_replay", run, body={"case": CASE, "batch_sizes": [1, 2]}),
         Good("create_replay", run, body={"case": CASE, "profile": "pinned"}),

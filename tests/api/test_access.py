@@ -160,6 +160,38 @@ def test_roles_decide_what_the_pages_do(role: str) -> None:
     assert problems == []
 
 
+# Forms that may be sent again: what they do is done already, has a name that is taken, states for what it was read, is
+# stored by its content, or has a secret that only the first answer shows.
+REPEATABLE = """
+    endpoints/<text:endpoint>/fingerprint/ endpoints/<text:endpoint>/try/ follows/ follows/<int:follow_id>/stop/
+    lab/<int:experiment_id>/cancel/ lab/<int:experiment_id>/delete/ lab/<int:experiment_id>/resume/
+    lab/<int:experiment_id>/start/ login/ logout/ logout/everywhere/ runs/<int:run_id>/cancel/
+    runs/<int:run_id>/complete/ runs/<int:run_id>/delete/ schedules/<int:schedule_id>/delete/
+    schedules/<int:schedule_id>/pause/ schedules/<int:schedule_id>/resume/ signin/ tour/end/
+    settings/model-names/<int:same_model_id>/take-back/ settings/notifications/<int:webhook_id>/delete/
+    settings/notifications/<int:webhook_id>/on/ settings/notifications/<int:webhook_id>/test/
+    settings/tokens/<int:token_id>/revoke/ settings/webhooks/<int:webhook_id>/delete/
+    settings/webhooks/<int:webhook_id>/on/ settings/webhooks/<int:webhook_id>/test/ api/docs/
+    settings/endpoints/new/ settings/policies/new/ settings/profiles/new/ settings/model-names/new/
+    releases/<int:release_id>/settle/ releases/<int:release_id>/signoffs/ suites/<text:slug>/baselines/
+    imports/ suites/<text:slug>/scorers/ suites/new/ settings/notifications/
+    settings/tokens/ settings/webhooks/ unsubscribe/<text:stop_link>/
+"""
+
+
+@pytest.mark.django_db
+def test_a_page_whose_form_makes_something_makes_it_once() -> None:
+    client = Client(raise_request_exception=False)
+    ada = build.user("ada", "admin")
+    takes_forms = {}
+    for route in PAGES:
+        client.force_login(ada)  # each time: one of the pages ends the session
+        if client.post(route.path).status_code != 405:
+            takes_forms[name(route)] = route.view
+    repeated = {each for each, view in takes_forms.items() if not getattr(view, "is_once", False)}
+    assert repeated == set(REPEATABLE.split())
+
+
 @pytest.mark.django_db
 def test_a_get_of_a_page_that_only_takes_forms_leads_to_its_form() -> None:
     client = Client()

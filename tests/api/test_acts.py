@@ -102,6 +102,10 @@ ASKED: dict[str, Callable[[RunRecord, RunRecord], tuple[str, str, Any]]] = {
     "delete": lambda run, _: ("DELETE", f"/runs/{run.pk}/", None),
     "add_repeats": lambda run, _: ("POST", f"/runs/{run.pk}/repeats/", {"n": 1}),
     "rescore": lambda run, _: ("POST", f"/runs/{run.pk}/rescore/", {"scorer": {"kind": "contains"}}),
+    "label": lambda run, _: (
+        *("POST", f"/runs/{run.pk}/labels/"),
+        {"labels": [{"case": "sky", "repeat": 1, "is_right": True}]},
+    ),
     "force": lambda run, _: ("POST", f"/runs/{run.pk}/forced/", {"endpoint": "local", "profile": "pinned"}),
     "replay": lambda run, _: ("POST", f"/runs/{run.pk}/replays/", {"case": "sky"}),
     "bisect": lambda run, other: (
@@ -179,6 +183,7 @@ WALK: dict[tuple[str, type], tuple[tuple[str, ...], str, dict[str, str]]] = {
     ("replace", RunRecord): (("import_log",), "import", {}),
     ("add_repeats", RunRecord): (("add_repeats",), "", {"run_repeats": "acts.add_repeats"}),
     ("rescore", RunRecord): (("rescore",), "scorer test", {"run_rescore": "acts.rescore"}),
+    ("label", RunRecord): (("label_answers", "delete_label"), "labels --import", {"label": "may_label"}),
     ("adopt", Suite): (("adopt_scorer",), "scorer adopt", {}),
     ("compare", RunRecord): (("compare",), "compare", {}),
     ("force", RunRecord): (

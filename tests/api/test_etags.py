@@ -163,7 +163,8 @@ def test_a_replay_is_polled_alike(api: Api) -> None:
     assert api.get(address, If_None_Match=tag).json()["status"] == "running"
 
 
-def test_an_answer_with_a_tag_may_be_kept_and_must_be_asked_for_again(api: Api) -> None:
+def test_no_cache_keeps_an_answer_and_a_client_may_send_its_tag_back(api: Api) -> None:
     run = build.finished_run()
-    assert set(poll(api, run)["Cache-Control"].split(", ")) == {"private", "no-cache"}
-    assert set(api.get("/runs/")["Cache-Control"].split(", ")) == {"private", "no-store"}
+    tag = poll(api, run)["ETag"]
+    for answer in (poll(api, run), poll(api, run, tag), api.get("/runs/"), api.get("/runs/9999/")):
+        assert set(answer["Cache-Control"].split(", ")) == {"private", "no-store"}

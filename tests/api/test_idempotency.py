@@ -12,11 +12,12 @@ from django.db import close_old_connections, connection, connections, transactio
 from django.utils import timezone
 
 from runs.models import IdempotencyKey, RunRecord
-from runs.run import cancel_run, create_run, make_once
+from runs.run import cancel_run, claim_key, create_run, make_once
 from runs.run.idempotency import KeyInUse
 from runs.sweep import reconcile
 from tests import build
 from tests.api.conftest import Api
+from tests.waiting import wait_until
 
 ASKED = {"suite": "colours", "endpoint": "local", "profile": "pinned", "repeats": 2}
 KEY = "ci-4711"
@@ -138,6 +139,28 @@ def test_nobody_waits_for_a_request_that_is_still_at_work(api: Api) -> None:
         other = pool.submit(in_thread, make)
         with pytest.raises(KeyInUse):
             other.result(timeout=60)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_form_sent_twice_at_once_leads_to_what_the_first_made() -> None:
+    person = build.user()
+
+    def claim() -> str:
+        with claim_key("form-1", [], person, waits=True) as known:
+            return known.address
+
+    with ThreadPoolExecutor(1) as pool:
+        with claim_key("form-1", [], person, waits=True) as known:
+            second = pool.submit(in_thread, claim)
+            wait_until(_one_waits)
+            known.address = "/probes/1/"
+        assert second.result(timeout=60) == "/probes/1/"
+
+
+def _one_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        return bool(cursor.fetchone()[0])
 
 
 @pytest.mark.django_db(transaction=True)

@@ -39,7 +39,7 @@ def test_a_server_of_others_needs_an_address_and_a_model(api: Api) -> None:
         "rest_reason": None,
         "n_failures": None,
     }
-    known |= {"endings": {}, "ignores_fingerprint": False}
+    known |= {"endings": {}, "ignores_fingerprint": False, "price": None}
     assert made.json() == known
     assert api.get("/endpoints/").json()["results"] == [known]
 
@@ -50,7 +50,7 @@ def test_every_field_comes_back_as_it_was_sent(api: Api) -> None:
     sent = remote(
         api="completions",
         auth="PAINT_API_KEY",
-        headers={"x-team": "evals", "authorization-2": "plain", "x-api-key": {"env": "OTHER_KEY"}},
+        headers={"x-team": "evals", "x-author": "plain", "x-api-key": {"env": "OTHER_API_KEY"}},
         extra_body={"provider": {"only": ["a"], "allow_fallbacks": False}},
         concurrency=64,
         line="paint",
@@ -116,7 +116,7 @@ def test_an_address_is_stored_as_what_calls_go_below(api: Api, sent: str, stored
         ({"headers": {"x-team": {"env": "ORG", "more": 1}}}, "headers.x-team"),
         ({"headers": {"X-Team": "a", "x-team": "b"}}, "headers"),
         ({"headers": {f"x-{number}": "a" for number in range(21)}}, "headers"),
-        ({"auth": "KEY", "headers": {"Authorization": {"env": "OTHER"}}}, "headers.Authorization"),
+        ({"auth": "A_API_KEY", "headers": {"Authorization": {"env": "OTHER_API_KEY"}}}, "headers.Authorization"),
         ({"extra_body": {"messages": []}}, "extra_body.messages"),
         ({"extra_body": {"model": "other"}}, "extra_body.model"),
         ({"extra_body": {"temperature": 0.5}}, "extra_body.temperature"),
@@ -141,7 +141,7 @@ def test_what_is_no_endpoint_is_refused_by_its_field(api: Api, changes: dict[str
     "field", ["base_url", "api", "auth", "headers", "extra_body", "concurrency", "reference", "bypass", "rescores"]
 )
 def test_an_endpoint_of_ours_has_no_fields_of_others(api: Api, field: str) -> None:
-    sent = remote(api="chat", auth="KEY", headers={"a": "b"}, extra_body={"a": 1}, concurrency=2, rescores=False)
+    sent = remote(api="chat", auth="A_API_KEY", headers={"a": "b"}, extra_body={"a": 1}, concurrency=2, rescores=False)
     sent |= {"reference": "ours", "bypass": "direct"}
     ours = {"slug": "local", "model": {"repo": "owner/name", "revision": "a" * 40}, "dtype": "float32", "line": "paint"}
     refused = api.post("/endpoints/", {**ours, field: sent[field]})
@@ -172,6 +172,22 @@ def test_an_endpoint_is_told_that_fingerprints_name_no_server(api: Api) -> None:
     refused = api.post("/endpoints/ours/fingerprint/", {"ignores_fingerprint": True})
     assert (refused.status_code, list(refused.json()["fields"])) == (400, ["ignores_fingerprint"])
     assert api.post("/endpoints/none/fingerprint/", {"ignores_fingerprint": True}).status_code == 404
+
+
+def test_the_price_of_its_tokens_is_set_with_it_or_later_in_exact_decimals(api: Api) -> None:
+    price = {"currency": "EUR", "input": "2.50", "output": "10", "cached": "1.25", "reasoning": None}
+    assert api.post("/endpoints/", remote(price=price)).json()["price"] == price
+    cheaper = api.post("/endpoints/theirs/price/", {"price": {"currency": "EUR", "input": 1, "output": "0.10"}})
+    nulls = {"cached": None, "reasoning": None}
+    assert cheaper.json()["price"] == {"currency": "EUR", "input": "1", "output": "0.10"} | nulls
+    assert api.get("/endpoints/theirs/").json()["price"]["output"] == "0.10"
+    assert api.post("/endpoints/theirs/price/", {"price": None}).json()["price"] is None
+    refused = api.post("/endpoints/theirs/price/", {"price": {"input": "2.50"}})
+    assert (refused.status_code, list(refused.json()["fields"])) == (400, ["price"])
+    build.endpoint("ours")
+    refused = api.post("/endpoints/ours/price/", {"price": price})
+    assert (refused.status_code, list(refused.json()["fields"])) == (400, ["price"])
+    assert api.post("/endpoints/none/price/", {"price": price}).status_code == 404
 
 
 def test_an_endpoint_of_ours_is_answered_as_ever_with_nulls_beside(api: Api) -> None:

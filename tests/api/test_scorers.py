@@ -54,7 +54,7 @@ def test_a_scoring_that_no_worker_can_do_says_what_to_do(api: Api) -> None:
     address = rescored(api, run.pk, {"kind": "command", "name": "folded", "digest": digest})
     waits = api.get(address).json()
     assert waits["waits_for"] == (
-        "All responses are there. No worker of pool default has the scorer folded (abababab). Install it on one; "
+        "All responses are there. No worker that runs has the scorer folded (abababab). Install it on one; "
         "it looks again every 15 seconds."
     )
 
@@ -67,7 +67,7 @@ def test_a_run_that_lacks_only_its_scores_says_which_scorer_it_waits_for(api: Ap
     body = api.get(f"/runs/{run.pk}/").json()
     assert (body["status"], body["progress"]["n_done"], body["ahead"], body["trouble"]) == ("running", 1, None, None)
     (warning,) = [each for each in body["warnings"] if each["code"] == "no_matching_worker"]
-    assert "No worker of pool default has the scorer folded (abababab)." in warning["text"]
+    assert "No worker that runs has the scorer folded (abababab)." in warning["text"]
 
 
 def test_the_scores_of_a_suites_own_scorer_change_nothing(api: Api) -> None:

@@ -10,7 +10,7 @@ import time_machine
 from django.core.cache import caches
 
 from evalboard import settings as product
-from runs.health import counters
+from runs.store import counters
 from tests import build
 from tests.api.conftest import SCOPES, Api
 from tests.servers import RedisServer, Wire

@@ -45,6 +45,19 @@ def test_without_a_reference_nothing_is_compared() -> None:
     assert {rows["tool_choice"], rows["stream"], rows["context"]} == {"good"}
 
 
+def test_the_price_is_that_of_the_day_of_the_probe() -> None:
+    price = {"currency": "USD", "input": "2.50", "output": "10"}
+    probes.vendor_probed("a", price=price)
+    EndpointRecord.objects.update(price={**price, "input": "3"})
+    [cell] = [row.cells[0] for row in read_vendor_card(endpoints="a").rows if row.row == "price"]
+    assert (cell.state, cell.sentence) == ("measured", "Input 2.50, output 10 USD for a million tokens.")
+
+
+def test_a_gateway_is_probed_without_its_bypass() -> None:
+    direct = EndpointRecord.objects.get(slug=probes.remote("direct"))
+    assert probes.vendor_probed("gateway", bypass=direct).bypass_probes.count() == 0
+
+
 def test_the_card_of_a_day_uses_nothing_newer() -> None:
     old, new = probes.vendor_probed("a", without_choice), probes.vendor_probed("a")
     ProbeRecord.objects.filter(pk=old.pk).update(finished_at="2026-11-20T10:00:00Z")

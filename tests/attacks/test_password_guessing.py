@@ -2,15 +2,18 @@
 
 import logging
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from django.contrib.auth.hashers import MD5PasswordHasher
+from django.core.cache import caches
 from django.db import connections
 from django.test import Client
 
 from runs.access import add_person, login_guard
+from runs.store import counters
 
 PASSWORD = "a long enough pass phrase"
 WRONG = "wrong"
@@ -19,6 +22,7 @@ WRONG = "wrong"
 @pytest.fixture(autouse=True)
 def quick_hashes(settings: Any) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    caches[counters.ALIAS].clear()
 
 
 @pytest.fixture
@@ -49,8 +53,29 @@ def test_ones_own_account_does_not_start_the_count_of_an_address_anew(ada: Any) 
     for n in range(login_guard.MAX_OF_ADDRESS - 1):
         sign_in(f"person-{n}")
     assert is_in(sign_in(password=PASSWORD))
-    assert sign_in("another").status_code == 200
+    more = range(login_guard.MAX_OF_ADDRESS, login_guard.MAX_OF_KNOWN_ADDRESS + 1)
+    assert {sign_in(f"person-{n}").status_code for n in more} == {200}
     assert sign_in("one-more").status_code == 429
+
+
+def test_one_script_with_wrong_passwords_does_not_lock_an_office_out(ada: Any) -> None:
+    """Somebody signed in from there lately. What may be tried for one name is as before."""
+    add_person(name="grace", role="viewer", password=PASSWORD)
+    assert is_in(sign_in(password=PASSWORD))
+    for n in range(login_guard.MAX_OF_ADDRESS + 5):
+        assert sign_in(f"person-{n}").status_code == 200
+    assert is_in(sign_in("grace", PASSWORD))
+    assert [sign_in("one").status_code for _ in range(6)] == [200] * 4 + [429] * 2
+    elsewhere = [sign_in(f"person-{n}", address="192.0.2.9").status_code for n in range(login_guard.MAX_OF_ADDRESS + 1)]
+    assert elsewhere.count(429) == 1, "an address from which nobody came is locked as before"
+
+
+def test_what_is_known_of_an_address_is_forgotten_after_a_day(ada: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_in(sign_in(password=PASSWORD))
+    later = time.time() + login_guard.KNOWN_SECONDS + 1
+    with monkeypatch.context() as tomorrow:
+        tomorrow.setattr(time, "time", lambda: later)  # the cache's clock
+        assert not counters.is_remembered("signed-in:198.51.100.7")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from evalboard.core.digest import digest_json
 from evalboard.core.errors import Conflict, Refused
 from runs import exports, sign_off_chain
 from runs.models import ReleaseRecord, RunRecord, SignOffRecord, Verdict
-from runs.release import sign_release, verdict_change, verdict_inputs
+from runs.release import decide_release, sign_release, suite_badge, verdict_change, verdict_check, verdict_inputs
 from tests import build
 from tests.api.conftest import Api
 from tests.casts import cast
@@ -234,3 +234,153 @@ def test_whoever_made_a_release_does_not_let_it_pass_where_two_are_asked_for(
     approved = sign(hers, build.user("john", "release manager"), after=str(rejected.pk))
     settings.FOUR_EYES = False
     assert sign(hers, mary, after=str(approved.pk)).decision == "approve"
+
+
+KEY, OTHER_KEY = "0123456789" * 5, "abcdefghij" * 5
+
+
+@pytest.fixture
+def sealed(settings: Any) -> None:
+    settings.VERDICT_KEYS = (KEY,)
+
+
+@pytest.fixture
+def judged_again(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What was judged again since, as verdicts without a known seal are."""
+    known, calls = verdict_check.judge, list[Any]()
+
+    def judge(inputs: Any, *rest: Any) -> Any:
+        calls.append(inputs)
+        return known(inputs, *rest)
+
+    monkeypatch.setattr(verdict_check, "judge", judge)
+    return calls
+
+
+@pytest.fixture
+def viewer() -> Client:
+    client = Client()
+    client.force_login(build.user("vera", "viewer"))
+    return client
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api(build.token(build.user("eve", "viewer"), "read"))
+
+
+def read_everywhere(release: ReleaseRecord, viewer: Client, api: Api) -> set[int]:
+    """Return the status codes of the release's page and of REST, of every part of them that has a verdict."""
+    path = f"/releases/{release.pk}/"
+    return {
+        viewer.get(path).status_code,
+        viewer.get(path, headers={"HX-Request": "true"}).status_code,
+        api.get(path).status_code,
+        api.get(f"{path}export/").status_code,
+    }
+
+
+@pytest.mark.usefixtures("sealed")
+@pytest.mark.parametrize("was_read", [True, False], ids=["sealed before", "without a seal"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "word = 'ship'",
+        "word = 'ship', seal = repeat('a', 64)",
+        "word = 'ship', seal_key = 'unknown'",
+        "word = 'ship', seal = '', seal_key = '', document_digest = ''",
+        "document = jsonb_set(document, '{gates,0,difference}', '12.5')",
+        "document = jsonb_set(document, '{gates,0,difference}', '12.5'), seal = ''",
+    ],
+)
+def test_a_verdict_written_into_the_database_is_shown_nowhere(
+    inconclusive: ReleaseRecord, viewer: Client, api: Api, was_read: bool, change: str
+) -> None:
+    if was_read:
+        assert read_everywhere(inconclusive, viewer, api) == {200}
+        assert Verdict.objects.get(release=inconclusive).seal_key == sign_off_chain.key_id(KEY)
+    execute(f"UPDATE runs_verdict SET {change}")  # noqa: S608  the attack
+    assert read_everywhere(inconclusive, viewer, api) == {409}
+    assert "was changed in the database" in viewer.get(f"/releases/{inconclusive.pk}/").content.decode()
+    if "word" in change:
+        listed = api.get("/releases/").json()["results"]
+        assert [row["verdict"] for row in listed] == [None]
+        assert suite_badge(inconclusive.gates.get().suite.slug).verdict == ""
+
+
+@pytest.mark.usefixtures("sealed")
+def test_loosened_thresholds_are_not_shown(ship: ReleaseRecord, viewer: Client, api: Api) -> None:
+    assert read_everywhere(ship, viewer, api) == {200}
+    execute("UPDATE runs_policy SET settings = jsonb_set(settings, '{tolerance_points}', '99.0')")
+    assert read_everywhere(ship, viewer, api) == {409}
+
+
+def test_a_key_that_is_not_known_costs_one_judgement_and_no_error(
+    ship: ReleaseRecord, viewer: Client, settings: Any, judged_again: list[Any]
+) -> None:
+    for keys, n_judged in (((KEY,), 1), ((KEY,), 0), ((OTHER_KEY, KEY), 0), ((OTHER_KEY,), 1), ((), 0)):
+        settings.VERDICT_KEYS = keys
+        judged_again.clear()
+        assert viewer.get(f"/releases/{ship.pk}/").status_code == 200
+        assert len(judged_again) == n_judged, keys
+    settings.VERDICT_KEYS = (OTHER_KEY,)
+    assert sign_off_chain.is_sealed(Verdict.objects.get(release=ship))
+
+
+def test_a_new_verdict_is_sealed_when_it_is_taken(
+    pair: tuple[RunRecord, RunRecord], sealed: None, judged_again: list[Any]
+) -> None:
+    release = judged.release(*pair)
+    assert release.verdict is not None
+    assert sign_off_chain.is_sealed(release.verdict)
+    assert sign_off_chain.has_sealed_document(release.verdict)
+    assert decide_release(release_id=release.pk) == release.verdict
+    assert not judged_again
+
+
+@pytest.mark.usefixtures("sealed")
+@pytest.mark.parametrize("seal", ["", "a" * 64])
+def test_a_sign_off_written_into_the_database_approves_nothing(
+    ship: ReleaseRecord, mary: Any, seal: str, api: Api
+) -> None:
+    """Its digest and its place in the chain are right: whoever has the code can compute them."""
+    sign(ship, mary, "reject", note="Not yet.")
+    forged = old_sign_off(ship, mary)
+    if seal:
+        execute("ALTER TABLE runs_signoff DISABLE TRIGGER runs_signoff_append_only")
+        SignOffRecord.objects.filter(pk=forged.pk).update(seal=seal, seal_key=sign_off_chain.key_id(KEY))
+    one = api.get(f"/releases/{ship.pk}/").json()
+    assert one["outcome"] == "void"
+    assert [row["void"] is None for row in one["signoffs"]] == [True, False]
+    assert [row["outcome"] for row in api.get("/releases/").json()["results"]] == ["void"]
+    assert [line["is_intact"] for line in exported()] == [True, False]
+    assert sign(ship, mary, after=str(forged.pk)).decision == "approve", "a person decides again"
+    assert api.get(f"/releases/{ship.pk}/").json()["outcome"] == "approved"
+
+
+def test_sign_offs_hold_when_the_key_is_exchanged(ship: ReleaseRecord, mary: Any, sealed: None, settings: Any) -> None:
+    sign(ship, mary)
+    api = Api(build.token(build.user("eve", "viewer"), "read"))
+    settings.VERDICT_KEYS = (OTHER_KEY, KEY)
+    assert api.get(f"/releases/{ship.pk}/").json()["outcome"] == "approved"
+    settings.VERDICT_KEYS = (OTHER_KEY,)
+    lost = api.get(f"/releases/{ship.pk}/").json()
+    assert (lost["outcome"], lost["verdict"]) == ("void", "ship")
+    assert "EVALBOARD_VERDICT_KEYS_BEFORE" in lost["signoffs"][0]["void"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE runs_repeatscore SET scores = decode(repeat('000000000000e03f', 8), 'hex')",
+        "UPDATE runs_casecolumns SET text_digests = decode(repeat('00', 128), 'hex')",
+    ],
+)
+def test_changed_scores_and_answers_are_not_judged(
+    pair: tuple[RunRecord, RunRecord], statement: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The input digest is made of their digests, which whoever changed them left as they were."""
+    execute(statement)
+    with pytest.raises(Conflict, match=rf"Run {pair[0].pk} cannot be judged.*were changed in the database"):
+        judged.release(*pair)
+    assert any(line.getMessage().startswith("columns_changed ") for line in caplog.records)

@@ -73,8 +73,10 @@ def watch(browser: Browser, live_server: Any, transactional_db: None) -> Iterato
     """Open a watched page, signed in as an engineer or with another role."""
     contexts: list[BrowserContext] = []
 
-    def signed_in(*, theme: str = "light", width: int = 1280, role: str = "engineer", **options: Any) -> Watched:
-        user, _ = get_user_model().objects.get_or_create(username="mira")
+    def signed_in(
+        *, theme: str = "light", width: int = 1280, role: str = "engineer", name: str = "mira", **options: Any
+    ) -> Watched:
+        user, _ = get_user_model().objects.get_or_create(username=name)
         grant_role(user=user, role=role)
         client = Client()
         client.force_login(user)

@@ -54,13 +54,13 @@ def check(endpoint: EndpointRecord, states: dict[str, tuple[str, dict[str, objec
 
 def gateway() -> None:
     """A gateway that drops the seed, what it is a gateway to, and one of our own with two stacks and probes."""
-    where = {"engine": "openai", "model_name": "acme/acme-7b-instruct-2026-11", "auth": "PROD_ROUTER_KEY"}
+    where = {"engine": "openai", "model_name": "acme/acme-7b-instruct-2026-11", "auth": "PROD_ROUTER_API_KEY"}
     direct = create_endpoint(slug="vllm-a", base_url="https://gpu-3.acme.example/v1", **where)
     router = create_endpoint(
         slug="prod-router",
         base_url="https://llm.acme.example/v1",
         bypass="vllm-a",
-        headers={"x-team": "evals", "x-org": {"env": "ORG_ID"}},
+        headers={"x-team": "evals", "x-org": {"env": "ORG_API_KEY"}},
         extra_body={"provider": {"only": ["a"], "allow_fallbacks": False}},
         **where,
     )
@@ -160,7 +160,7 @@ def test_a_server_of_others_is_added_by_the_form_and_a_wrong_key_forgotten(stage
     page.get_by_text("never the key itself").last.wait_for()
     assert page.locator("#id_auth").input_value() == ""
     assert page.locator("#id_slug").input_value() == "mini"
-    page.locator("#id_auth").fill("MINI_KEY")
+    page.locator("#id_auth").fill("MINI_API_KEY")
     page.get_by_role("button", name="Add an endpoint").click()
     page.get_by_role("heading", name="mini", exact=True).wait_for()
-    assert EndpointRecord.objects.get(slug="mini").auth == "MINI_KEY"
+    assert EndpointRecord.objects.get(slug="mini").auth == "MINI_API_KEY"

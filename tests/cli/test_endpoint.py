@@ -36,7 +36,7 @@ def as_admin(transactional_db: None) -> dict[str, str]:
 def test_one_is_added_with_every_option_and_listed(evalboard: Call, as_admin: dict[str, str], tmp_path: Path) -> None:
     body = tmp_path / "body.json"
     body.write_text('{"provider": {"allow_fallbacks": false}}')
-    more = ("--key-env", "MINI_KEY", "--header", "x-team: evals", "--header-env", "x-org: ORG_ID")
+    more = ("--key-env", "MINI_API_KEY", "--header", "x-team: evals", "--header-env", "x-org: ORG_API_KEY")
     more += (
         "--extra-body",
         f"@{body}",
@@ -51,26 +51,42 @@ def test_one_is_added_with_every_option_and_listed(evalboard: Call, as_admin: di
     )
     added = evalboard(*ADD, *more, **as_admin)
     assert (added.returncode, added.stderr) == (0, "")
-    assert "gpt-mini at https://api.example.com/v1, the key is read from MINI_KEY on the worker." in added.stdout
-    assert "evalboard endpoint check mini --wait" in added.stdout
+    assert "gpt-mini at https://api.example.com/v1, the key is read from MINI_API_KEY on the worker." in added.stdout
+    words = "Pool default has no worker, so it was not checked. See what it honours: "
+    assert f"{words}evalboard endpoint check mini --wait" in added.stdout
     assert f"It is checked daily from its first run or probe on. {DAILY_CHECK_COST}" in added.stdout
     row = EndpointRecord.objects.get()
-    assert (row.auth, row.concurrency, row.line, row.api, row.rescores) == ("MINI_KEY", 2, "mini", "completions", True)
-    assert row.headers == {"x-team": "evals", "x-org": {"env": "ORG_ID"}}
+    assert (row.auth, row.concurrency, row.line, row.api, row.rescores) == (
+        "MINI_API_KEY",
+        2,
+        "mini",
+        "completions",
+        True,
+    )
+    assert row.headers == {"x-team": "evals", "x-org": {"env": "ORG_API_KEY"}}
     assert row.extra_body == {"provider": {"allow_fallbacks": False}}
     listed = evalboard("endpoint", "list")
     assert listed.stdout.split() == ["mini", "openai", "gpt-mini", "https://api.example.com/v1", "pool", "default"]
     [row_as_json] = json.loads(evalboard("endpoint", "list", "--json").stdout)
-    assert row_as_json["auth"] == "MINI_KEY"
+    assert row_as_json["auth"] == "MINI_API_KEY"
 
 
 def test_one_is_told_what_its_answers_mean(evalboard: Call, as_admin: dict[str, str]) -> None:
     evalboard(*ADD, **as_admin)
+    assert (
+        "no worker" not in evalboard(*(part.replace("mini", "tiny") for part in ADD), "--no-check", **as_admin).stdout
+    )
+    priced = evalboard("endpoint", "set", "mini", "--price", "input=2.50,output=10,cached=1.25", **as_admin)
+    assert priced.stdout == "Endpoint mini: input 2.50, cached 1.25, output 10 USD for a million tokens.\n"
+    assert EndpointRecord.objects.get(slug="mini").price["cached"] == "1.25"
+    assert "the price is not known" in evalboard("endpoint", "set", "mini", "--price", "none", **as_admin).stdout
+    refused = evalboard("endpoint", "set", "mini", "--price", "input=2.50", **as_admin)
+    assert (refused.returncode, "Give input, output and currency" in refused.stderr) == (64, True)
     told = evalboard("endpoint", "set", "mini", "--ending", "done=complete", "--ignore-fingerprint", **as_admin)
     assert told.stdout == "Endpoint mini: done means complete, fingerprints are ignored.\n"
-    assert EndpointRecord.objects.get().ignores_fingerprint
+    assert EndpointRecord.objects.get(slug="mini").ignores_fingerprint
     assert "fingerprints are read" in evalboard("endpoint", "set", "mini", "--read-fingerprint", **as_admin).stdout
-    assert not EndpointRecord.objects.get().ignores_fingerprint
+    assert not EndpointRecord.objects.get(slug="mini").ignores_fingerprint
     EndpointRecord.objects.filter(slug="mini").update(rests_until=Now() + timedelta(minutes=5))
     assert evalboard("endpoint", "try", "mini").stdout.startswith("The next call of mini goes at once. If it fails, ")
     assert EndpointRecord.objects.get(slug="mini").rests_until is None
@@ -86,7 +102,7 @@ def test_an_empty_list_says_how_to_begin(evalboard: Call, secret: str) -> None:
     ("more", "words"),
     [
         (("--key-env", SECRET), "never the key itself"),
-        (("--key-env", "MINI_KEY", "--key-file", "/run/secrets/mini"), "one of the two"),
+        (("--key-env", "MINI_API_KEY", "--key-file", "/run/secrets/mini"), "one of the two"),
         (("--header", SECRET), "Name: value"),
         (("--header", f"Authorization: Bearer {SECRET}"), "headers.Authorization"),
         (("--extra-body", "[1]"), "Must be an object"),
@@ -130,11 +146,15 @@ def test_an_ended_check_is_a_table() -> None:
         **{"status": "finished", "created_by": None, "created_at": "2026-11-20T00:00:00Z", "finished_at": None},
         **{"url": "https://board.example/probes/7/", "parameters": {}, "progress": {"n_done": 9, "n_total": 9}},
         **{"error": None, "workers": [], "waits_for": [], "sets": []},
+        **{"expected_cost": None},
+        "cost": {"amount": "0.00119", "currency": "USD", "n_calls": 9, "n_uncounted": 0, "text": "0.0012 USD"},
         "finding": {"state": "ignores", "sentence": "Silently ignored: seed.", "numbers": {"rows": rows}},
     }
     rows.append({"parameter": "logprobs", "asked": 20, "state": "refused", "detail": {"words": "not allowed"}})
-    title, sentence, first, second, _, advice = render_check(parse(Probe, answer, url="")).splitlines()
-    assert advice == "It refuses logprobs: run it under --profile hosted, which does not ask for them."
+    title, sentence, first, second, _, cost, advice, following = render_check(parse(Probe, answer, url="")).splitlines()
+    assert cost == "It cost 0.0012 USD."
+    assert advice.startswith("It does not take logprobs: use --profile hosted, which asks for none.")
+    assert following.endswith("evalboard run sample --endpoint mini --profile hosted --wait")
     assert title == "Check 7 of mini, profile pinned: finished. https://board.example/probes/7/"
     assert sentence == "Silently ignored: seed."
     assert first.split()[:2] == ["seed", "ignored"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runs.catalogue import store_default_policies
-from runs.models import BaselineRecord, ReleaseRecord, RunRecord, SuiteVersionRecord
+from runs.models import BaselineRecord, ReleaseRecord, RunRecord, SuiteVersionRecord, Verdict
 from runs.run import add_repeats
 from tests import build, judged
 from tests.cli.conftest import ctrl_c
@@ -242,3 +242,16 @@ def test_what_the_server_refuses_is_one_sentence_and_64(evalboard: Call, pair: t
         assert words in done.stderr
     assert not ReleaseRecord.objects.exists()
     assert not BaselineRecord.objects.exists()
+
+
+def test_no_exit_code_says_ship_of_a_verdict_written_into_the_database(
+    evalboard: Call, baseline: RunRecord, settings: Any
+) -> None:
+    settings.VERDICT_KEYS = ("0123456789" * 5,)
+    candidate = judged.run(N_CASES, by=build.process(build.bucket("float32")))
+    first = evalboard("release", str(candidate.pk), "--baseline", str(baseline.pk), "--policy", "strict")
+    assert first.returncode == 2, first.stderr
+    Verdict.objects.update(word="ship")
+    refused = evalboard("release", "--show", str(ReleaseRecord.objects.get().pk))
+    assert refused.returncode not in (0, 1, 2, 3)
+    assert "was changed in the database" in refused.stderr

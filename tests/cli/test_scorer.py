@@ -65,6 +65,18 @@ def test_what_a_scorer_would_change_is_printed_once_a_worker_has_scored(
     assert (as_json["waiting"], as_json["n_cases"], as_json["cases"]) == (False, 0, [])
 
 
+def test_why_answers_stay_unscored_is_printed_whole(
+    evalboard: Call, run: RunRecord, worker: Runner, settings: Any
+) -> None:
+    (settings.SCORERS_DIR / "forking").write_text("#!/bin/sh\nread line\ndate\n")
+    (settings.SCORERS_DIR / "forking").chmod(0o755)
+    worker._report_scorers()
+    meanwhile = [("scoring, 0 of 1 repeats. All responses are there.", worker.work)]
+    tested = evalboard("scorer", "test", "colours", "--scorer", "forking", meanwhile=meanwhile)
+    assert "3 cases would have no score.\n  Unscored: The scorer forking ended." in tested.stdout
+    assert "fork" in tested.stdout.splitlines()[3].rpartition("It wrote: ")[2], "the end of its words is there"
+
+
 def test_a_scorer_is_adopted_by_its_name_and_pushed_with(
     evalboard: Call, run: RunRecord, worker: Runner, tmp_path: Path
 ) -> None:
@@ -136,10 +148,10 @@ def test_the_commands_of_the_docs_lead_from_a_new_program_to_its_adoption(
 ) -> None:
     build.finished_run(("blue", "Blue", "blue"), version=build.suite("towns"))
     settings.SCORERS_DIR = folder / "data" / "scorers"
-    settings.SCORERS_DIR.mkdir(parents=True)
-    new, copy, listed, tested, adopted = blocks("sh")[0].splitlines()
+    new, make, copy, listed, tested, adopted = blocks("sh")[0].splitlines()
     evalboard(*shlex.split(new)[1:])
-    subprocess.run(shlex.split(copy), cwd=folder, check=True)
+    for command in (make, copy):
+        subprocess.run(shlex.split(command), cwd=folder, check=True)
     with own_scorers.running() as worker:
         assert "folded" in evalboard(*shlex.split(listed)[1:]).stdout
         changed = evalboard(*shlex.split(tested)[1:], meanwhile=[("scoring, 0 of 1 repeats", worker.work)])
@@ -169,7 +181,7 @@ def test_waiting_for_a_run_says_which_scorer_no_worker_has(
     run = build.finished_run(("blue",), version=push_suite(document={"slug": "own", "scorer": own, "cases": cases})[0])
     meanwhile = [
         (
-            "1 of 1 responses. All responses are there. No worker of pool default has the scorer folded (3f2a9c10).",
+            "1 of 1 responses. All responses are there. No worker that runs has the scorer folded (3f2a9c10).",
             lambda: cancel_run(run_id=run.pk),
         )
     ]

@@ -100,6 +100,15 @@ def test_a_log_has_all_that_the_server_said_and_two_of_one_server_do_not_differ(
     assert (code, "No case differs." in out) == (0, True)
 
 
+def test_answers_that_only_a_worker_can_score_say_how_they_get_a_score(call: Call, tmp_path: Path) -> None:
+    scorer = {"kind": "command", "name": "folded", "digest": "a" * 64}
+    suite = write(tmp_path / "words.json", {"slug": "words", "scorer": scorer, "cases": CASES})
+    with ScriptedServer() as server:
+        code, out, _ = call("trace", suite, *at(server, tmp_path / "a.jsonl"))
+    assert (code, "only a worker runs it" in out, "a.jsonl --suite SUITE." in out) == (0, True, True)
+    assert not any("score" in line for line in lines(tmp_path / "a.jsonl"))
+
+
 def test_lines_without_a_scorer_come_by_standard_input_and_are_named_by_their_prompts(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,7 +261,7 @@ def test_a_server_that_stops_answering_leaves_a_reason_for_every_call(call: Call
 def test_a_key_is_in_no_file_however_the_server_writes_it(
     call: Call, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("THEIR_KEY", KEY)
+    monkeypatch.setenv("THEIR_API_KEY", KEY)
     words = [KEY[:9], KEY[9:]]
     tokens = [{"token": word, "bytes": list(word.encode()), "logprob": -0.1, "top_logprobs": []} for word in words]
     choice = {
@@ -263,12 +272,12 @@ def test_a_key_is_in_no_file_however_the_server_writes_it(
     }
     path = tmp_path / "a.jsonl"
     with ScriptedServer(ok(choices=[choice], headers={"X-Request-Id": f"for {KEY}"})) as server:
-        assert call("trace", suite, *at(server, path, "--key-env", "THEIR_KEY"))[0] == 0
+        assert call("trace", suite, *at(server, path, "--key-env", "THEIR_API_KEY"))[0] == 0
         assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
         assert {(one.text, one.positions) for one in read(path).responses} == {("***", None)}
         assert not any(part in path.read_text() for part in (KEY, *words))
         server.script = status(401, words=f"The key {KEY} has expired.")
-        code, _, err = call("trace", suite, *at(server, path, "--key-env", "THEIR_KEY", "--again"))
+        code, _, err = call("trace", suite, *at(server, path, "--key-env", "THEIR_API_KEY", "--again"))
         assert (code, KEY in err) == (FAILED, False)
         for wrong in (["--header", f"Authorization: Bearer {KEY}"], ["--key-env", KEY]):
             code, _, err = call("trace", suite, *at(server, tmp_path / "b.jsonl", *wrong))

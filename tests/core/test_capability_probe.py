@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from evalboard.core.probes import PARAMETERS, judge_capability_probe
+from evalboard.core.probes import PARAMETERS, choose_sampling, judge_capability_probe, plan_calls
 from evalboard.core.probes.call import ProbeExchange, ProbeResult, dump_call, parse_call
 from evalboard.core.probes.capability_calls import CONTROLS, choose_stop
-from evalboard.wording.capability import describe_parameter, describe_row
+from evalboard.wording.capability import describe_fit, describe_parameter, describe_row, suggest_profile
 from evalboard.wording.probe import describe_finding
 from tests.capability import EVERYTHING, answer_calls
 
@@ -94,6 +94,39 @@ def test_what_is_refused_is_told_in_the_servers_words(name: str) -> None:
     ignored = {parameter for parameter, state in states(finding).items() if state == "ignored"}
     assert not ignored
     assert finding.state == "checked"
+
+
+def test_a_model_that_thinks_first_is_asked_again_with_room_for_that() -> None:
+    """A call of few tokens is cut before its first word, which shows nothing of a parameter."""
+
+    def think(call: ProbeExchange) -> ProbeExchange:
+        limit = choose_sampling("capability", {"max_tokens": 24}, call.group, asked)["max_tokens"]
+        call = replace(call, text="", finish_reason="length") if limit < 100 and not call.error else call
+        asked.append(call)
+        return call
+
+    asked: list[ProbeExchange] = []
+    refuses = {"temperature": "No temperature.", "logprobs": "No logprobs."}
+    calls = answer_calls(refuses=refuses, samples=True, change=think)
+    controls = [call for call in calls if call.group == "plain"]
+    assert [bool(call.text) for call in controls] == [False, True]
+    seen = states(judge_capability_probe(calls))
+    assert {name: seen[name] for name in ("temperature", "logprobs", "max_tokens", "stop", "seed")} == {
+        **{"temperature": "refused", "logprobs": "refused"},
+        **{"max_tokens": "honoured", "stop": "honoured", "seed": "honoured"},
+    }
+    assert len(calls) <= len(plan_calls("capability", {"max_tokens": 24}, ())) == 26
+
+
+def test_what_a_check_saw_says_which_profile_fits() -> None:
+    rows = judge_capability_probe(answer_calls(refuses={"temperature": "No temperature."}, samples=True)).numbers[
+        "rows"
+    ]
+    assert suggest_profile(rows) == "hosted"
+    assert describe_fit(rows).startswith("It does not take temperature: use --profile hosted")
+    rows = judge_capability_probe(answer_calls()).numbers["rows"]
+    words = "Use --profile fast: the server takes what it asks for. Answers are compared token by token."
+    assert (suggest_profile(rows), describe_fit(rows)) == ("fast", words)
 
 
 def test_a_refusal_for_another_parameter_is_not_taken_for_that_of_the_one_asked_for() -> None:

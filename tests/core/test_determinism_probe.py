@@ -169,4 +169,6 @@ def test_a_batch_that_did_not_come_about_is_not_claimed() -> None:
     calls = answered(asked, lambda call, condition: replace(same(call, condition), batch_max=min(condition.seats, 3)))
     finding = judge(calls, asked)
     assert finding.numbers["seats_reached"] == 3
-    assert "1 to 3 seats of 8, as no step was larger" in describe_finding("determinism", finding.state, finding.numbers)
+    assert "batch sizes 1 to 3 of 8, as no batch was larger" in describe_finding(
+        "determinism", finding.state, finding.numbers
+    )

@@ -8,9 +8,17 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import EXTERNAL, KINDS, check_spec, plan, plan_digest, reads_thinking, score, scorer_for
 from evalboard.core.scoring.plan import KINDS as REGISTRY
 
+ELSEWHERE = tuple(name for name, kind in KINDS.items() if not kind.scores_here)
 SMALLEST = {name: {"kind": name, **({"name": "ours"} if name in EXTERNAL else {})} for name in KINDS} | {
     "regex": {"kind": "regex", "pattern": "a"},
     "recorded": {"kind": "recorded", "source": "a tool"},
+    "judge": {
+        "kind": "judge",
+        "endpoint": "jury",
+        "profile": "pinned",
+        "template": "Is {{answer}} right?",
+        "reads": {"choice": {"yes": 1, "no": 0}},
+    },
 }
 
 
@@ -35,7 +43,7 @@ def test_no_option_takes_a_value_of_any_type(kind, option):
     assert f"scorer.{option}" in refused.value.fields
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("recorded", *EXTERNAL)])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ELSEWHERE])
 def test_every_kind_that_reads_responses_says_what_it_reads(kind):
     assert check_spec({**SMALLEST[kind], "reads": "answer"}) == check_spec(SMALLEST[kind])
     for reads in ("thinking", "whole"):
@@ -47,7 +55,7 @@ def test_every_kind_that_reads_responses_says_what_it_reads(kind):
     assert list(refused.value.fields) == ["scorer.reads"]
 
 
-@pytest.mark.parametrize("kind", ["recorded", *EXTERNAL])  # a team's own is told both
+@pytest.mark.parametrize("kind", ELSEWHERE)  # a team's own is told both
 def test_what_reads_nothing_or_all_cannot_choose_what_it_reads(kind):
     with pytest.raises(InvalidInput) as refused:
         check_spec({**SMALLEST[kind], "reads": "whole"})

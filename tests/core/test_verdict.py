@@ -93,6 +93,14 @@ def test_nothing_of_a_log_is_to_be_run_here_and_new_logs_are_asked_for_instead()
     incomplete[:100] = NAN
     _, code, found = judged(question(incomplete, runs(*FIVE, n_cases=800), setup_baseline=LOGGED))
     assert (code, codes(found.next)) == ("incomplete", ["import_again"])
+    parsed = question(
+        runs(*FIVE, n_cases=800),
+        runs(*FIVE, n_cases=800),
+        setup_baseline=LOGGED,
+        setup_candidate=replace(LOGGED, scorer_digest="0" * 64),
+    )
+    _, code, found = judged(parsed)
+    assert (code, steps(found)[0]) == ("scorer_changed", "Score the baseline again with the candidate's scorer.")
     _, _, kept = judged(question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), setup_baseline=LOGGED))
     assert codes(kept.next) == ["sign"]
 

@@ -1,5 +1,8 @@
 """The database is killed under the pages and the API, and comes back."""
 
+import os
+import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,9 +12,12 @@ import psycopg
 import pytest
 
 from evalboard.local import postgres
+from runs.health.read import DATABASE_SECONDS
 from tests.cluster import DATABASE, copy_migrated
 from tests.faults.site import RUN, Site, kill, site
 from tests.nursery import Nursery
+from tests.processes import family_of, main_process
+from tests.waiting import wait_until
 
 THREADS = 4
 N_AT_ONCE = 3 * THREADS  # so many that each thread answers one
@@ -90,6 +96,38 @@ def test_a_restart_that_nobody_met_costs_no_request(web: Site, database: postgre
     kill(database)
     database.start()
     assert {answer.status_code for answer in at_once(web, "/runs/", n=N_AT_ONCE)} == {200}
+
+
+def test_a_frozen_database_is_said_within_seconds_and_costs_no_thread(web: Site, database: postgres.Server) -> None:
+    """It takes connections and says nothing more, as a machine does whose disk hangs."""
+    assert web.ready().json()["fields"].keys() == {"runner"}
+    backends = family_of(main_process(database))
+    began = time.monotonic()
+    for process in backends:
+        os.kill(process.pid, signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            answers = list(pool.map(lambda _: web.ready(), range(2 * THREADS)))
+        seconds = time.monotonic() - began
+        assert {answer.status_code for answer in answers} == {503}
+        assert [answer.json()["fields"] for answer in answers] == [
+            {"database": f"It does not answer within {DATABASE_SECONDS:.0f} seconds."}
+        ] * len(answers)
+        assert seconds < 2 * DATABASE_SECONDS + 4, "each thread waited once, twice in a row"
+        assert web.get("/api/v1/health").status_code == 200
+    finally:
+        for process in backends:
+            os.kill(process.pid, signal.SIGCONT)
+    wait_until(lambda: web.ready().json()["fields"].keys() == {"runner"})
+
+
+def test_a_table_that_is_locked_is_said_within_seconds(web: Site, database: postgres.Server) -> None:
+    with psycopg.connect(database.url(DATABASE)) as connection:
+        connection.execute("LOCK TABLE django_migrations IN ACCESS EXCLUSIVE MODE")
+        began = time.monotonic()
+        assert web.ready().json()["fields"].keys() == {"database"}
+        assert time.monotonic() - began < DATABASE_SECONDS + 4
+    assert web.ready().json()["fields"].keys() == {"runner"}
 
 
 @pytest.mark.nightly

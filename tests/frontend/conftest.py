@@ -1,5 +1,6 @@
 """The stage, and people of each role with a client of their own."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -8,11 +9,17 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.test import Client
 
+from frontend.shell.forms import FORM_KEY
 from runs.access import grant_role
 from runs.models import ReleaseRecord, RunRecord
 from tests.casts import cast
 from tests.frontend import release_runs
 from tests.frontend import stage as staged
+
+
+def form_key(page: Any) -> dict[str, str]:
+    """The field by which a form that is sent again is the same form, as a page drew it."""
+    return {FORM_KEY: re.search(rf'name="{FORM_KEY}" value="([^"]+)"', page.content.decode())[1]}  # type: ignore[index]
 
 
 @cast

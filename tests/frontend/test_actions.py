@@ -8,7 +8,20 @@ from django.test import Client
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 from sesame.utils import get_parameters
 
-from runs.models import EndpointRecord, ProfileRecord, RunRecord
+from frontend.shell.forms import FORM_KEY
+from runs.catalogue import create_endpoint
+from runs.models import (
+    EndpointRecord,
+    ExperimentRecord,
+    ForcedScoringRecord,
+    ProbeRecord,
+    ProfileRecord,
+    ReleaseRecord,
+    ReplayRecord,
+    RunRecord,
+    ScheduleRecord,
+)
+from tests.frontend.conftest import form_key
 from tests.frontend.stage import SLUG
 
 GOOD = {"suite": SLUG, "endpoint": "local", "profile": "pinned", "repeats": "3", "checkpoint": "", "labels": ""}
@@ -24,27 +37,81 @@ def test_a_run_is_started_from_the_form_with_its_labels(stage, engineer):
 
 
 def test_a_form_sent_twice_starts_one_run_and_a_changed_one_another(stage, engineer):
-    key = re.search(r'name="key" value="([^"]+)"', engineer.get("/runs/new/").content.decode())[1]
-    first, again = (engineer.post("/runs/new/", GOOD | {"key": key}) for _ in range(2))
+    key = form_key(engineer.get("/runs/new/"))
+    first, again = (engineer.post("/runs/new/", GOOD | key) for _ in range(2))
     assert first.headers["Location"] == again.headers["Location"]
-    changed = engineer.post("/runs/new/", GOOD | {"key": key, "repeats": "4"})
+    changed = engineer.post("/runs/new/", GOOD | key | {"repeats": "4"})
     assert changed.headers["Location"] != first.headers["Location"]
     assert RunRecord.objects.count() == 2
 
 
 def test_what_is_sent_twice_is_done_once(stage, engineer):
     run = stage.run_in("finished")
-    page = engineer.get(f"/runs/{run.pk}/").content.decode()
-    key = re.search(r'action="/runs/\d+/again/">.*?name="key" value="([^"]+)"', page, re.S)[1]
+    page = engineer.get(f"/runs/{run.pk}/")
+    key, page = form_key(page), page.content.decode()
     have = re.search(r'name="have" value="(\d+)"', page)[1]
     for _ in range(2):
-        again = engineer.post(f"/runs/{run.pk}/again/", {"key": key}, follow=True)
-    assert "This form was sent before and started run" in again.content.decode()
+        again = engineer.post(f"/runs/{run.pk}/again/", key, follow=True)
+    assert "This form was sent before and led here. Nothing was added." in again.content.decode()
     for _ in range(2):
         more = engineer.post(f"/runs/{run.pk}/repeats/", {"n": "2", "have": have}, follow=True)
     assert f"by now, not {have}; nothing was added." in more.content.decode()
     assert RunRecord.objects.count() == 2
     assert run.repeats.count() == int(have) + 2
+
+
+REQUEST = '{{"messages": [{{"role": "user", "content": "Red?"}}]}}'
+MAKERS = {
+    "/releases/new/": (
+        ReleaseRecord,
+        {"gate-0-baseline": "{0}", "gate-0-candidate": "{1}", "gate-0-tier": "critical", "treatment": "model"},
+    ),
+    "/probes/": (ProbeRecord, {"endpoint": "local", "kind": "batch", "profile": "pinned", "parameters": ""}),
+    "/replays/": (
+        ReplayRecord,
+        {"endpoint": "local", "profile": "pinned", "body": REQUEST},
+    ),
+    "/lab/": (ExperimentRecord, {"suite": SLUG, "endpoint": "local", "profile": "pinned", "runs": "5"}),
+    "/schedules/": (
+        ScheduleRecord,
+        {"slug": "weekly", "endpoint": "local", "probe_kind": "canary", "cron": "0 4 * * 1", "time_zone": "UTC"},
+    ),
+    "/runs/{0}/forced/": (ForcedScoringRecord, {"endpoint": "local"}),
+    "/compare/{0}/{1}/replay/": (ReplayRecord, {"run": "{0}", "case": "case-002", "batch_sizes": "1, 2"}),
+    "/endpoints/hosted/": (ProbeRecord, {}),
+}
+
+
+@pytest.mark.parametrize("address", MAKERS)
+def test_each_form_makes_one_however_often_it_is_sent(stage, admin, address):
+    runs = [stage.run_in("finished").pk for _ in range(2)]
+    create_endpoint(slug="hosted", engine="openai", base_url="https://models.example/v1", model_name="m")
+    records, fields = MAKERS[address]
+    sent = {name: value.format(*runs) for name, value in fields.items()}
+    n_before = records.objects.count()
+    made = []
+    for n_forms in (1, 2):
+        page = admin.get(address.format(*runs), follow=True)
+        if address == "/schedules/":  # its name may be used once
+            sent = {f"probe-{name}": value for name, value in fields.items()} | {"probe-slug": f"weekly-{n_forms}"}
+        first, again = (admin.post(address.format(*runs), sent | form_key(page)) for _ in range(2))
+        assert first.status_code == again.status_code == 302, re.findall(r"<p>.*?</p>", first.content.decode())[:9]
+        assert first["Location"] == again["Location"]
+        assert records.objects.count() - n_before == n_forms
+        made.append(again["Location"])
+    assert "This form was sent before and led here. Nothing was added." in admin.get(made[-1]).content.decode()
+
+
+def test_a_form_that_was_refused_may_be_sent_again(stage, engineer):
+    run = stage.run_in("running")
+    key = form_key(engineer.get(f"/runs/{run.pk}/"))
+    for _ in range(2):
+        refused = engineer.post(f"/runs/{run.pk}/again/", key, follow=True).content.decode()
+        assert "run it again when it has ended" in refused
+        assert "sent before" not in refused
+    RunRecord.objects.filter(pk=run.pk).update(status="cancelled")
+    engineer.post(f"/runs/{run.pk}/again/", key)
+    assert RunRecord.objects.count() == 2
 
 
 NUL, LONG = "a\x00b", "9" * 5000
@@ -54,7 +121,7 @@ HOSTILE = ("again", "cancel", "complete", "repeats", "rescore", "forced", "delet
 @pytest.mark.parametrize("value", [NUL, LONG, "\ud800", "-1", "<script>"])
 def test_no_value_of_a_form_is_a_fault_of_ours(stage, admin, value):
     run = stage.run_in("finished")
-    fields = ("key", "endpoint", "profile", "n", "have", "scorer", "reason", "run", "kind", "name", "what", "sides")
+    fields = (FORM_KEY, "endpoint", "profile", "n", "have", "scorer", "reason", "run", "kind", "name", "what", "sides")
     sent = dict.fromkeys((*fields, "look", "n_responses", "cases", "decision", "note", "input_digest", "after"), value)
     addresses = [f"/runs/{run.pk}/{act}/" for act in HOSTILE]
     addresses += [

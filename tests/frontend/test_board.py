@@ -199,7 +199,7 @@ def test_the_limit_is_at_one_place_in_every_row():
 
 def test_a_paused_endpoint_and_a_failed_run_are_stuck_with_what_helps(viewer):
     run = build.run()
-    RunRecord.objects.update(status=RunRecord.Status.FAILED, failure="PROD_KEY is not set on worker gpu-2.")
+    RunRecord.objects.update(status=RunRecord.Status.FAILED, failure="PROD_API_KEY is not set on worker gpu-2.")
     waits = build.run()
     EndpointRecord.objects.update(
         rests_until=timezone.now() + timedelta(minutes=4), n_failures=7, rest_reason="No backend is free."
@@ -211,7 +211,9 @@ def test_a_paused_endpoint_and_a_failed_run_are_stuck_with_what_helps(viewer):
         "Endpoint paused local: 1 run waits. The endpoint is paused after 7 failed calls: no backend is free. Next try"
         in words
     )
-    assert re.search(rf"Run failed run {run.pk}, colours on local, .*: PROD_KEY is not set on worker gpu-2\.", words)
+    assert re.search(
+        rf"Run failed run {run.pk}, colours on local, .*: PROD_API_KEY is not set on worker gpu-2\.", words
+    )
     assert f'href="/runs/{run.pk}/" data-row>Open</a>' in page.content.decode()
     assert f"run {waits.pk} colours" in words
 

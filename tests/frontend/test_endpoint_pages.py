@@ -46,7 +46,11 @@ def hosts(settings: Any) -> None:
 
 
 def remote(slug: str = "theirs", **changes: Any) -> EndpointRecord:
-    known: dict[str, Any] = {"base_url": "https://api.example.com/v1", "model_name": "gpt-paint", "auth": "PAINT_KEY"}
+    known: dict[str, Any] = {
+        "base_url": "https://api.example.com/v1",
+        "model_name": "gpt-paint",
+        "auth": "PAINT_API_KEY",
+    }
     return create_endpoint(slug=slug, engine="openai", **known | changes)
 
 
@@ -66,15 +70,38 @@ def check(endpoint: EndpointRecord, rows: list[dict[str, Any]]) -> ProbeRecord:
 
 
 def test_an_endpoint_that_nobody_has_asked_says_so_and_how_to_begin(viewer: Client) -> None:
-    remote(headers={"x-team": "evals", "x-org": {"env": "ORG_ID"}}, extra_body={"user": "<b>"})
+    remote(headers={"x-team": "evals", "x-org": {"env": "ORG_API_KEY"}}, extra_body={"user": "<b>"})
     page = words(viewer, "/endpoints/theirs/")
     assert "It has no run and no probe yet." in page
     assert "gpt-paint at https://api.example.com/v1" in page
     assert "never checked" in page
     assert "evalboard endpoint check theirs --wait" in page
     assert "evalboard run <suite> --endpoint theirs --profile pinned --wait" in page
-    assert "key read from PAINT_KEY on the worker" in page
-    assert 'headers x-org from ORG_ID, x-team: evals in every body {"user": "<b>"}' in page
+    assert "key read from PAINT_API_KEY on the worker" in page
+    assert 'headers x-org from ORG_API_KEY, x-team: evals in every body {"user": "<b>"}' in page
+
+
+def test_a_check_says_which_profile_fits_and_how_answers_are_compared(viewer: Client) -> None:
+    refused = {"parameter": "temperature", "asked": 0, "state": "refused", "detail": {"words": "Only 1."}}
+    check(remote(), [refused, *ROWS[1:]])
+    page = words(viewer, "/endpoints/theirs/")
+    assert "It does not take temperature: use --profile hosted, which asks for none. Repeats are samples." in page
+    assert "Without logprobs, answers are compared by text, ending, token counts and seconds." in page
+    assert "evalboard run <suite> --endpoint theirs --profile hosted --wait" in page
+    report = endpoint_report("theirs")
+    assert (report.fitting_profile, (report.compared_by or "") in page) == ("hosted", True)
+
+
+def test_an_admin_sets_the_price_of_its_tokens_on_the_page(client: Client) -> None:
+    remote()
+    client.force_login(build.user("root", "admin"))
+    assert "price not known" in words(client, "/endpoints/theirs/")
+    client.post("/endpoints/theirs/price/", {"price": "input=2.50,output=10"})
+    assert "price input 2.50, output 10 USD for a million tokens" in words(client, "/endpoints/theirs/")
+    wrong = client.post("/endpoints/theirs/price/", {"price": "cheap"}, follow=True)
+    assert "Give input, output and currency" in wrong.content.decode()
+    client.post("/endpoints/theirs/price/", {"price": ""})
+    assert EndpointRecord.objects.get().price == {}
 
 
 def test_what_answered_is_shown_by_its_shares_with_speed_and_errors(viewer: Client) -> None:
@@ -353,18 +380,18 @@ def test_endpoints_are_listed_by_kind(viewer: Client) -> None:
     page = words(viewer, "/endpoints/")
     assert "Your own: a worker loads the model" in page
     assert "External servers" in page
-    assert "theirs gpt-paint https://api.example.com/v1 PAINT_KEY gpt-paint default" in page
+    assert "theirs gpt-paint https://api.example.com/v1 PAINT_API_KEY gpt-paint default" in page
 
 
 FORM = {
     "slug": "theirs",
     "base_url": "https://api.example.com/v1/",
     "model_name": "gpt-paint",
-    "auth": "PAINT_KEY",
+    "auth": "PAINT_API_KEY",
     "api": "chat",
     "concurrency": "4",
     "pool": "default",
-    "headers": "x-team: evals\nx-org: $ORG_ID\n",
+    "headers": "x-team: evals\nx-org: $ORG_API_KEY\n",
     "extra_body": "",
     "rescores": "on",
 }
@@ -375,8 +402,8 @@ def test_an_admin_adds_a_server_of_others_by_the_form(admin: Client) -> None:
     made = admin.post(ADDRESS, FORM)
     assert (made.status_code, made["Location"]) == (302, "/endpoints/theirs/")
     row = EndpointRecord.objects.get()
-    assert (row.base_url, row.auth, row.concurrency) == ("https://api.example.com/v1", "PAINT_KEY", 4)
-    assert row.headers == {"x-team": "evals", "x-org": {"env": "ORG_ID"}}
+    assert (row.base_url, row.auth, row.concurrency) == ("https://api.example.com/v1", "PAINT_API_KEY", 4)
+    assert row.headers == {"x-team": "evals", "x-org": {"env": "ORG_API_KEY"}}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from runs.run import delete_run, run_rows
 from runs.sweep import reconcile
 from tests import build
 from tests.casts import cast
+from tests.frontend.conftest import form_key
 
 CONTROL = ("blue", "blue", "red")
 MOVED = ("blue", "red", "red")
@@ -206,7 +207,10 @@ def test_a_bisect_is_planned_from_the_form_and_refused_at_its_fields(
     engineer: Client, bisected: ExperimentRecord
 ) -> None:
     runs = bisected.plan["runs"]
-    answer = engineer.post("/lab/bisect/", {"baseline": runs[0], "candidate": runs[1], "cases": "5"})
+    sent = {"baseline": runs[0], "candidate": runs[1], "cases": "5"} | form_key(engineer.get("/lab/"))
+    n_before = ExperimentRecord.objects.count()
+    answer, again = (engineer.post("/lab/bisect/", sent) for _ in range(2))
+    assert (answer["Location"], ExperimentRecord.objects.count()) == (again["Location"], n_before + 1)
     made = ExperimentRecord.objects.latest("id")
     assert (answer["Location"], made.kind) == (f"/lab/{made.pk}/", "bisect")
     assert "Nothing has been decoded yet" in page(engineer, made)

@@ -255,7 +255,7 @@ def test_an_api_address_that_does_not_exist_answers_in_the_shape_of_the_api(view
 def test_a_form_without_its_mark_is_refused_in_words(stage, db):
     response = Client(enforce_csrf_checks=True).post("/login/", {"username": "x", "password": "y"})
     assert response.status_code == 403
-    assert "The form could not be trusted" in text_of(response)
+    assert "The form is no longer valid" in text_of(response)
 
 
 def test_a_fault_is_a_page_that_needs_no_database(viewer, db, monkeypatch):

@@ -19,6 +19,7 @@ from runs.suites import push_suite
 from tests import build
 from tests.casts import cast
 from tests.frontend import release_runs
+from tests.frontend.conftest import form_key
 from tests.frontend.test_releases import HOSTILE, of_kind, page_of, part, words_of
 
 pytestmark = pytest.mark.django_db
@@ -288,8 +289,7 @@ def test_the_baseline_is_run_again_as_it_was_asked_for(client_of, made):
 @of_kind("not_comparable")
 def test_a_form_that_is_sent_twice_runs_a_side_again_once(client_of, made):
     engineer, address = client_of("engineer"), f"/releases/{made.pk}/rerun/?side=baseline"
-    key = re.search(r'name="key" value="([^"]+)"', engineer.get(address).content.decode())[1]
-    fields = {"sides": "alone", "what": "suite", "endpoint": "local", "key": key}
+    fields = {"sides": "alone", "what": "suite", "endpoint": "local"} | form_key(engineer.get(address))
     first, second = (engineer.post(address, fields) for _ in range(2))
     assert first.headers["Location"] == second.headers["Location"]
     assert RunRecord.objects.count() == 3

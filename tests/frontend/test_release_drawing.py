@@ -3,6 +3,7 @@
 import pytest
 
 from evalboard.contract.run import Draws
+from evalboard.wording.next_steps import STEPS
 from frontend.release import page, views
 from frontend.release import steps as release_steps
 from frontend.release.verdicts import VERDICTS, decisions_on
@@ -14,6 +15,7 @@ from tests.frontend import release_stage as staged
 
 EVERYTHING = frozenset(SCOPES)
 SIDES = {"baseline": 61, "candidate": 62}
+RERUN = "/releases/22/rerun/?gate=0&side=baseline&side=candidate"
 
 
 def test_the_dark_part_of_the_bar_ends_at_the_tolerance():
@@ -129,7 +131,7 @@ BOTH = ("baseline", "candidate")
     [
         ("rebaseline", "rebaseline", ("baseline",), "Run the baseline again", "gate=0&side=baseline"),
         ("rebaseline", "scorer_changed", (), "Score the baseline again", ""),
-        ("rebaseline", "judge_changed", (), "Score both runs again", ""),
+        ("rebaseline", "judge_changed", BOTH, "Run both sides in turn", "gate=0&side=baseline&side=candidate"),
         (
             "rebaseline",
             "batch_class",
@@ -178,6 +180,43 @@ def test_each_side_that_a_step_names_has_a_button_of_its_own(step, labels, named
     opened = staged.report(staged.gate(**sides), settle=None, next=(staged.finding(step, "Again.", 0, named),))
     shown = [each.label for each in release_steps.steps(opened, EVERYTHING)]
     assert shown == [*(label for name, label in zip(SIDES, labels, strict=True) if name in named), "Sign off…"]
+
+
+@pytest.mark.parametrize("code", sorted(STEPS))
+def test_each_step_that_a_verdict_names_has_a_button(code):
+    """Judging more than the model is offered where one model ran on two stacks."""
+    gate = staged.gate(**{name: staged.side(run, (80.0,), model="paint-1b") for name, run in SIDES.items()})
+    plan = {"settle": staged.report().settle, "settle_targeted": staged.report().settle}
+    opened = staged.report(gate, **plan, next=(staged.finding(code, "Do it.", 0, BOTH),))
+    lines = release_steps.steps(opened, EVERYTHING, sampling="warm")
+    assert [each for each in lines if each.url != release_steps.TO_SIGN] or code in ("sign", "decide_by_hand")
+
+
+@pytest.mark.parametrize(
+    ("code", "label", "url"),
+    [
+        ("pin_endpoint", "Add router pinned to one backend", "/settings/endpoints/new/?kind=openai&from=router"),
+        ("call_uncached", "Add router without its cache", "/settings/endpoints/new/?kind=openai&from=router"),
+        ("draw", "Run both sides under warm", f"{RERUN}&profile=warm"),
+        ("shuffle", "Run both sides in shuffled order", f"{RERUN}&shuffled=1"),
+        ("find_build", "Compare the two runs", "/compare/61/62/"),
+        ("use_mean", "Choose another policy", "/releases/new/?candidate=62&baseline=61"),
+        ("log_more", "Import a fuller log", "/imports/"),
+    ],
+)
+def test_a_step_leads_to_the_act_that_it_names(code, label, url):
+    gate = staged.gate(**{name: staged.side(run, (80.0,), endpoint="router") for name, run in SIDES.items()})
+    opened = staged.report(gate, settle=None, next=(staged.finding(code, "Do it.", 0),))
+    first, *_ = release_steps.steps(opened, EVERYTHING, sampling="warm")
+    assert (first.label, first.url) == (label, url)
+    seen = [each.label for each in release_steps.steps(opened, frozenset({"read"}), sampling="warm")]
+    assert seen == ([label] if code == "find_build" else [])
+
+
+def test_without_a_profile_that_samples_an_admin_is_led_to_adding_one():
+    opened = staged.report(settle=None, next=(staged.finding("draw", "Do it.", 0),))
+    first, *_ = release_steps.steps(opened, EVERYTHING)
+    assert (first.label, first.url) == ("Add a profile with a temperature", "/settings/profiles/new/?from=pinned")
 
 
 def test_a_no_ship_leads_to_the_cases_that_broke_whoever_reads_it():

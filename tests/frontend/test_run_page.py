@@ -126,7 +126,7 @@ def stops(page: str) -> list[tuple[str, str]]:
 
 def on_another_server() -> tuple[RunRecord, WorkerRecord]:
     create_endpoint(
-        slug="router", engine="openai", base_url="https://llm.example.com/v1", model_name="acme", auth="PROD_KEY"
+        slug="router", engine="openai", base_url="https://llm.example.com/v1", model_name="acme", auth="PROD_API_KEY"
     )
     return build.run(on="router"), build.worker("gpu-2")
 
@@ -135,10 +135,10 @@ def test_a_run_that_fails_says_why_what_mends_it_and_where_it_stopped(engineer: 
     run, worker = on_another_server()
     lease = claim_shard(worker=worker)
     assert lease is not None
-    fail_refused(lease=lease, reason="The environment variable PROD_KEY is not set.", code="key_unreadable")
+    fail_refused(lease=lease, reason="The environment variable PROD_API_KEY is not set.", code="key_unreadable")
     page = page_of(engineer, run)
     words = re.sub(r"</?bdi>", "", page)
-    assert '<h2 id="trouble">The environment variable PROD_KEY is not set.</h2>' in words
+    assert '<h2 id="trouble">The environment variable PROD_API_KEY is not set.</h2>' in words
     steps = re.findall(r"<li>(.*?)</li>", words[words.index('class="steps"') :].partition("</ol>")[0])
     assert [re.sub("<[^>]+>", "", step) for step in steps] == [
         "Set the key on that worker",

@@ -108,11 +108,11 @@ def test_a_run_that_waits_for_its_scorer_says_so_on_its_page(engineer: Client) -
     run = awaited()
     words = words_of(engineer.get(f"/runs/{run.pk}/"))
     assert "The scores are not there yet." in words
-    assert "No worker of pool default has the scorer folded (3f2a9c10)." in words
+    assert "No worker that runs has the scorer folded (3f2a9c10)." in words
     build.worker(name="second", scorers=[{"digest": DIGEST, "problem": ""}])
     words = words_of(engineer.get(f"/runs/{run.pk}/"))
     assert "All responses are there. A worker scores them with folded: 0 of 3." in words
-    assert "No worker of pool" not in words
+    assert "No worker that runs" not in words
 
 
 def test_a_run_whose_scorer_scored_nothing_does_not_speak_of_a_log(engineer: Client) -> None:

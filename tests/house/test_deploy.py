@@ -69,6 +69,8 @@ def test_secrets_come_as_files_that_the_service_has(name: str):
 def test_only_the_web_service_can_be_reached_and_sign_sessions():
     assert [name for name in SERVICES if "ports" in SERVICES[name]] == ["web"]
     assert [name for name in SERVICES if "secret_key" in SERVICES[name].get("secrets", [])] == ["web"]
+    assert [name for name in SERVICES if "verdict_key" in SERVICES[name].get("secrets", [])] == ["web", "scheduler"]
+    assert [name for name in SERVICES if "database_url" in SERVICES[name].get("secrets", [])] == ["migrate"]
     assert COMPOSE["networks"]["inside"] == {"internal": True}
     assert SERVICES["postgres"]["networks"] == SERVICES["redis"]["networks"] == ["inside"]
 
@@ -84,6 +86,8 @@ def test_the_secrets_script_writes_each_secret_once(tmp_path: Path):
     assert written == {path: path.read_text() for path in (tmp_path / "deploy" / "secrets").iterdir()}
     by_name = {path.name: text.strip() for path, text in written.items()}
     assert by_name["postgres_password"] in by_name["database_url"]
+    for role in ("web", "worker"):
+        assert f"evalboard_{role}:{by_name[f'{role}_password']}@" in by_name[f"{role}_database_url"]
     assert by_name["redis_auth.conf"].split()[1] in by_name["redis_url"]
     assert (tmp_path / "deploy" / "secrets").stat().st_mode & 0o777 == 0o700
 

@@ -34,6 +34,7 @@ from runs.baselines import set_baseline
 from runs.forced import create_forced
 from runs.lab import plan_experiment
 from runs.lab.run_figures import measure_run, whole_passes
+from runs.labels import label_answers, next_answers
 from runs.release import create_release
 from runs.replays import create_replay
 from runs.schedules import create_schedule
@@ -164,6 +165,8 @@ def stored(transactional_db: None) -> Stored:
     build.decode(turned, 4, LAST, by=other)
     whole = build.finished_run(WHOLE, WHOLE, by=one)
     rescore_run(run_id=mixed.pk, scorer={"kind": "contains"})
+    for run in (mixed, turned, whole):
+        _label(run, person)
     baseline = set_baseline(suite="colours", run=whole.pk, reason="As shipped.", user=person)
     judged_pairs = [(whole, mixed), (mixed, whole), (whole, turned), (turned, mixed)]
     releases = tuple(_released(*pair) for pair in judged_pairs)
@@ -208,6 +211,13 @@ def stored(transactional_db: None) -> Stored:
 def _released(baseline: models.RunRecord, candidate: models.RunRecord) -> int:
     gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk, "tier": "critical"}
     return int(create_release(gates=[gate], policy="lenient").pk)
+
+
+def _label(run: models.RunRecord, person: Any) -> None:
+    """Label a page of answers, so that each scorer has figures."""
+    page = next_answers(run.pk, user=person)
+    said = [{"case": each.case, "repeat": each.repeat, "is_right": each.answer == "blue"} for each in page]
+    label_answers(run_id=run.pk, labels=said, user=person)
 
 
 def _logged() -> models.RunRecord:
@@ -339,11 +349,12 @@ def test_no_command_prints_one(stored: Stored, live_server: Any, tmp_path: Path)
     secret = build.token(build.user("ci", "release manager"), "read", "run", "sign")
     place = {"EVALBOARD_URL": live_server.url, "EVALBOARD_TOKEN": secret}
     run = {name: str(each.pk) for name, each in stored.runs.items()}
-    said: dict[str, list[list[str]]] = {"wait": [], "export": [], "compare": [], "release": []}
+    said: dict[str, list[list[str]]] = {"wait": [], "export": [], "compare": [], "release": [], "labels": []}
     reports = ["--junit", str(tmp_path / "junit.xml"), "--summary", str(tmp_path / "summary.md")]
     reports += ["--comment", str(tmp_path / "comment.md")]
     for name in ("mixed", "turned", "logged"):
         said["wait"] += [[run[name], *reports], [run[name], "--json"]]
+        said["labels"] += [[run[name]], [run[name], "--json"]]
         said["export"].append([run[name], "--cases", "csv", "--to", str(tmp_path / "cases.csv")])
     for baseline, candidate in (("whole", "mixed"), ("turned", "whole")):
         said["compare"] += [[run[baseline], run[candidate]], [run[baseline], run[candidate], "--json"]]

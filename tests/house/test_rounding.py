@@ -26,6 +26,7 @@ FORMATS = {
 }
 # path: how often it rounds, and what. Where it draws, points become places, and never a text.
 ROUNDS = {
+    "evalboard/core/rounding.py": (1, "amounts of money, in exact decimals"),
     "evalboard/core/stats/case_outcomes.py": (2, "sums that are compared, to the bit"),
     "evalboard/core/stats/numeric_noise.py": (1, "steps of logprobs"),
     "evalboard/core/stats/one_computation.py": (2, "ranks, counts"),

@@ -18,6 +18,7 @@ from tests.nightly import nightly
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = secrets.token_urlsafe(64)
 SAFE = {"EVALBOARD_HOSTS": "evalboard.example.com", "EVALBOARD_SECRET_KEY": SECRET, "EVALBOARD_HTTPS": "true"}
+SAFE["EVALBOARD_VERDICT_KEY"] = SECRET
 
 
 def start(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -57,6 +58,8 @@ def test_garbage_is_collected_again_once_all_is_imported(monkeypatch: pytest.Mon
             id="any subdomain",
             marks=pytest.mark.nightly,
         ),
+        pytest.param({"EVALBOARD_VERDICT_KEY": ""}, ("EVALBOARD_VERDICT_KEY is empty", "set 50"), id="no verdict key"),
+        pytest.param({"EVALBOARD_VERDICT_KEY": "a" * 49}, ("key of verdicts has 49",), id="short verdict key"),
         pytest.param({"EVALBOARD_SECRET_KEY_FILE": "/nowhere"}, ("EVALBOARD_SECRET_KEY_FILE",), id="no such file"),
         pytest.param(
             {"EVALBOARD_WEB_PROCESSES": "two"},

@@ -65,6 +65,7 @@ def web(
     environment = {
         "DATABASE_URL": database_url,
         "EVALBOARD_SECRET_KEY_FILE": str(folder / "secret_key"),
+        "EVALBOARD_VERDICT_KEY": secrets.token_urlsafe(64),
         "EVALBOARD_HOSTS": HOST,
         "EVALBOARD_HTTPS": "true",
         "EVALBOARD_STATIC_DIR": str(collected),

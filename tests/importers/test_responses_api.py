@@ -49,7 +49,8 @@ def test_text_reason_tokens_and_usage_are_where_chat_completions_have_them():
     body = response(message(words("Rain.", token("Rain", -0.25, ("Rain", -0.25), ("The", -2.0)), token(".", 0.0))))
     completion = as_completion(body)
     assert (completion["id"], completion["model"], completion["created"]) == ("resp_1", "gpt-5", 1_760_000_000)
-    assert completion["usage"] == {"prompt_tokens": 11, "completion_tokens": 3}
+    counts = {name: n for name, n in completion["usage"].items() if n is not None}
+    assert counts == {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14}
     answer = read(body)
     assert (answer.text, answer.finish_reason, answer.reasoning) == ("Rain.", "stop", None)
     assert answer.tokens.positions is not None

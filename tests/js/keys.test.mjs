@@ -8,6 +8,7 @@ test("keys have a meaning outside of fields only", () => {
   assert.equal(meaning({ key: "n" }, false), "link");
   assert.equal(meaning({ key: "]" }, false), "link");
   assert.equal(meaning({ key: "n" }, true), null);
+  assert.equal(meaning({ key: "r", repeat: true }, false), null, "a key held down presses nothing on the next page");
 });
 
 test("Ctrl-K and ⌘K find from anywhere, from within a field too", () => {

@@ -25,20 +25,21 @@ from tests.importers import batch_log
 from tests.local.test_lifecycle import Machine
 from tests.local.test_up import free_port
 from tests.processes import is_gone
-from tests.scripted import Received, Reply, ScriptedServer, ok, status
+from tests.scripted import Received, Reply, ScriptedServer, as_gpt5, ok, status
 from tests.scripted_answers import Answerer
 
 ROOT = Path(__file__).resolve().parents[2]
 SECTION = (
     (ROOT / "README.md").read_text().partition("## Judge two hosted models with an API key\n")[2].partition("\n## ")[0]
 )
-START, JUDGE, OWN_SERVER = re.findall(r"^```\n(.*?)^```", SECTION, re.MULTILINE | re.DOTALL)
+START, JUDGE, REASONING, OWN_SERVER = re.findall(r"^```\n(.*?)^```", SECTION, re.MULTILINE | re.DOTALL)
 [KEY_NAME] = re.findall(r"^export (\w+)=", START, re.MULTILINE)
 [SETTINGS] = re.findall(r"^make up (.+)", START, re.MULTILINE)
 HOSTED, NEAR = "https://api.openai.com/v1", "http://localhost:8000/v1"
 KEY = "sk-played-by-the-readme"
 A_CALL_SECONDS = 0.2
 PATIENCE = 300.0
+WORSE = ("word-001", "word-002", "word-003", "json-001", "number-001", "number-002", "choice-001")
 SUITE = json.loads((ROOT / "runs" / "samples" / "sample.json").read_text())
 
 
@@ -141,7 +142,7 @@ def test_a_machine_without_an_engine_is_useful_with_endpoints_and_imports(reader
     endpoints, _, runs, verdicts = of_the_tour(reader)
     assert (endpoints, runs, verdicts) == ([], [], [])
     assert wait_until(lambda: bool(reader.reads("workers")), PATIENCE)
-    where = "--base-url https://api.example.com/v1 --model gpt-mini --key-env EXAMPLE_KEY"
+    where = "--base-url https://api.example.com/v1 --model gpt-mini --key-env EXAMPLE_API_KEY"
     added = reader.types(f".venv/bin/evalboard endpoint add mini {where}")
     assert (added.returncode, added.stderr) == (0, "")
     assert "mini" in [row["slug"] for row in reader.reads("endpoints")]
@@ -162,10 +163,10 @@ def assert_private(folder: Path) -> None:
     assert [path for path in files if b"sesame=" in path.read_bytes()] == []
 
 
-def judge(small: ScriptedServer, large: ScriptedServer) -> str:
+def judge(small: ScriptedServer, large: ScriptedServer, commands: str = JUDGE) -> str:
     """Return the README's commands with these two servers in place of the hosted one."""
-    assert JUDGE.count(HOSTED) == 2
-    return JUDGE.replace(HOSTED, small.base_url, 1).replace(HOSTED, large.base_url, 1)
+    assert commands.count(HOSTED) == 2
+    return commands.replace(HOSTED, small.base_url, 1).replace(HOSTED, large.base_url, 1)
 
 
 @pytest.mark.nightly
@@ -195,6 +196,37 @@ def test_a_model_that_knows_less_ends_the_readme_by_another_exit_code(reader: Re
         assert reader.types(commands).returncode == 2
         small.answerer = model(wrong=["word-001", "json-001", "number-001"])
         assert reader.types(commands.rstrip().splitlines()[-1]).returncode == 1
+
+
+def thinker(*, wrong: Collection[str] = ()) -> Answerer:
+    """A hosted model that thinks before each answer, and samples whatever is asked."""
+    known = model(wrong=wrong).known
+    return Answerer(fingerprint=None, known=known, n_thinking=64, honours={"max_tokens", "temperature"})
+
+
+@pytest.mark.parametrize(("wrong", "code", "word"), [((), 0, "ship"), (WORSE, 1, "no-ship")], ids=["same", "worse"])
+def test_a_reasoning_model_is_judged_by_the_commands_of_the_readme(
+    reader: Reader, wrong: Collection[str], code: int, word: str
+) -> None:
+    """It refuses a temperature, logprobs and max_tokens, and thinks for longer than the suite lets it answer."""
+    with (
+        ScriptedServer(as_gpt5, answerer=thinker(wrong=wrong)) as mini,
+        ScriptedServer(as_gpt5, answerer=thinker()) as full,
+    ):
+        commands = judge(mini, full, REASONING)
+        for name in ("mini", "full"):
+            commands = re.sub(rf"\b(add|endpoint|with) {name}\b", rf"\1 {name}-{code}", commands)
+        assert wait_until(lambda: bool(reader.reads("workers")), PATIENCE)
+        done = reader.types(commands)
+        assert done.returncode == code, (done.stdout, done.stderr)
+        assert re.search(rf"^Release \d+: {word}\.", done.stdout, re.MULTILINE)
+        for name in ("temperature", "logprobs"):
+            assert re.search(rf"^{name} +refused ", done.stdout, re.MULTILINE)
+        assert f"evalboard run sample --endpoint mini-{code} --profile hosted --wait" in done.stdout
+        assert "It does not take temperature and logprobs: use --profile hosted" in done.stdout
+        assert re.search(r"^max_tokens +honoured ", done.stdout, re.MULTILINE)
+        refused = [call for call in full.requests if as_gpt5(call).status != 200]
+        assert len(refused) < 26, "only the check asks for what is refused"
 
 
 def test_a_server_of_your_own_is_scored_by_two_commands(reader: Reader) -> None:

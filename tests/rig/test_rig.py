@@ -38,7 +38,7 @@ from worker.runner import Runner
 pytestmark = [pytest.mark.rig, pytest.mark.engine, pytest.mark.django_db(transaction=True)]
 
 PATIENCE_SECONDS = 1800.0  # a verification takes five starts of engines, and other work may keep the cores busy
-KEY_NAME = "RIG_KEY"
+KEY_NAME = "RIG_API_KEY"
 VERIFIED_BY = 24  # prompts; the answers have 960 tokens
 ENDED = ("finished", "incomplete", "failed", "cancelled")
 

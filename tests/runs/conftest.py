@@ -16,7 +16,7 @@ from evalboard.core.suite import PolicySettings
 from evalboard.core.trace import Outcome
 from runs.catalogue import create_endpoint, create_profile
 from runs.models import EngineProcess, RunRecord, Shard, WorkerRecord
-from runs.release import verdicts
+from runs.release import verdict_check
 from runs.run import create_run
 from runs.suites import push_suite
 from runs.work import bind_bucket, claim_shard, finish_shard, open_engine_process, record_outcomes, register_worker
@@ -108,7 +108,7 @@ def serve(worker: WorkerRecord, engine_process: EngineProcess) -> Callable[..., 
 @pytest.fixture(autouse=True)
 def verdicts_need_evidence_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Judge every release of these tests a second time: from its evidence as bytes, where any query fails."""
-    judge = verdicts.judge_release
+    judge = verdict_check.judge_release
 
     def judge_twice(gates: Iterable[GateEvidence], policy: PolicySettings) -> dict[str, Any]:
         Evidence(evidence := io.BytesIO()).dump((list(gates), policy))
@@ -117,7 +117,7 @@ def verdicts_need_evidence_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         assert canonical_json(first) == canonical_json(second)
         return first
 
-    monkeypatch.setattr(verdicts, "judge_release", judge_twice)
+    monkeypatch.setattr(verdict_check, "judge_release", judge_twice)
 
 
 class Evidence(pickle.Pickler):

@@ -83,7 +83,7 @@ def test_a_release_judges_the_prompt_and_says_so(n_wrong: int, word: str, admin_
     document = release.verdict.document
     assert release.verdict.word == word
     assert [line["text"] for line in document["warnings"] if line["code"] == "prompt_judged"] == [
-        "The prompt changed in all 30 cases with equal inputs, which is what is judged."
+        "The prompt is judged. It changed in all 30 cases with equal inputs."
     ]
     board = admin_client.get("/").content.decode()
     assert ("?treatment=prompt&amp;outcome=broken" in board) == (word == "no_ship")

@@ -1,13 +1,16 @@
 """What a run would take, before it is started: from runs like it, from another suite's, or said to be unknown."""
 
 from datetime import timedelta
+from decimal import Decimal
 from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from evalboard.core.cost import Usage, parse_price, price_problem, price_usage, scale_amount
 from evalboard.core.errors import InvalidInput, NotFound
+from evalboard.wording.numbers import money
 from runs.models import EndpointRecord, EngineProcess, ResponseRecord, RunRecord
 from runs.run import estimate_run
 from tests import build
@@ -51,6 +54,38 @@ def test_what_nothing_tells_is_unknown() -> None:
     assert estimate_run(**ASKED).sentence == words
     EndpointRecord.objects.update(engine="openai", base_url="https://api.example.com/v1")
     assert estimate_run(**ASKED).sentence == f"{words} The price is unknown."
+
+
+def test_tokens_are_priced_exactly_and_shown_by_one_rule() -> None:
+    usage = Usage(n_calls=2, n_prompt=1_000_003, n_cached=3, n_tokens=300_000, n_reasoning=100_000)
+    price = {"currency": "USD", "input": "0.1", "output": "0.2", "cached": "0.01", "reasoning": "0.3"}
+    assert price_usage(price, usage) == Decimal("0.17000003")
+    assert price_usage({"currency": "USD", "input": "0.1", "output": "0.2"}, usage) == Decimal("0.1600003")
+    assert price_usage(price, Usage(n_calls=3, n_uncounted=1)) is None
+    written = {
+        "12.345": "12.35 USD",
+        "0.005": "0.0050 USD",
+        "0.00425": "0.0043 USD",
+        "0": "0.00 USD",
+        "1234.5": "1,234.50 USD",
+    }
+    assert {amount: money(amount, "USD") for amount in written} == written
+    assert scale_amount(Decimal("0.17000003"), 3, 2) == "0.255"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("input=2.50,output=10,cached=1.25,reasoning=10,currency=EUR", None),
+        ("input=2.50", "Give input, output and currency"),
+        ("input=2.50,output=10,speed=1", "Give input, output and currency"),
+        ("input=-1,output=1e3", "input and output must be a decimal"),
+        ("input=1,output=2,currency=$", "The currency is 1 to 10 letters"),
+    ],
+)
+def test_a_price_is_decimals_for_a_million_tokens(text: str, words: str | None) -> None:
+    problem = price_problem(parse_price(text))
+    assert problem is None if words is None else words in (problem or "")
 
 
 def test_a_run_that_cannot_be_started_has_no_estimate() -> None:

@@ -68,7 +68,7 @@ def test_one_client_stays_open_between_two_pieces_of_work(calls: OpenClients, se
     [
         ({"base_url": "https://other.example/v1"}, {}),
         ({"model_repo": "paint-2b"}, {}),
-        ({"auth": "THEIR_KEY"}, {}),
+        ({"auth": "THEIR_API_KEY"}, {}),
         ({"headers": {"X-Team": "7"}}, {}),
         ({"extra_body": {"provider": "east"}}, {}),
         ({"api": "responses"}, {}),

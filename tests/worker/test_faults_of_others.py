@@ -131,8 +131,8 @@ def keyed(
     endpoint: EndpointRecord, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> EndpointRecord:
     """The endpoint with a key, while every log is read."""
-    monkeypatch.setenv("PAINT_KEY", SECRET)
-    EndpointRecord.objects.filter(pk=endpoint.pk).update(auth="PAINT_KEY")
+    monkeypatch.setenv("PAINT_API_KEY", SECRET)
+    EndpointRecord.objects.filter(pk=endpoint.pk).update(auth="PAINT_API_KEY")
     caplog.set_level("DEBUG")
     return endpoint
 

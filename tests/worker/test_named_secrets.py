@@ -131,13 +131,13 @@ ANSWERS: dict[str, Any] = {
 @pytest.mark.parametrize("is_numbered", [False, True], ids=["as JSON writes it", "by numbers"])
 @pytest.mark.parametrize("name", ANSWERS)
 def test_what_is_kept_of_an_answer_holds_no_key(name: str, is_numbered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("THEIR_KEY", KEY)
+    monkeypatch.setenv("THEIR_API_KEY", KEY)
     body = {"id": "chatcmpl-1", "model": "m", "choices": [ANSWERS[name]]}
     written = json.dumps(body).encode()
     if is_numbered:
         written = written.replace(json.dumps(KEY)[1:-1].encode(), by_numbers(KEY)[1:-1])
     with ScriptedServer(Reply(written, headers={"x-request-id": KEY})) as server:
-        (outcome,) = decode(server, auth="THEIR_KEY")
+        (outcome,) = decode(server, auth="THEIR_API_KEY")
     assert isinstance(outcome, Answered), outcome
     response = outcome.response
     positions = response.positions or ()
@@ -152,9 +152,9 @@ def test_what_is_kept_of_an_answer_holds_no_key(name: str, is_numbered: bool, mo
 
 
 def test_tokens_without_the_key_stay_as_they_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("THEIR_KEY", KEY)
+    monkeypatch.setenv("THEIR_API_KEY", KEY)
     with ScriptedServer(ok()) as server:
-        (plain,), (masked,) = decode(server), decode(server, auth="THEIR_KEY")
+        (plain,), (masked,) = decode(server), decode(server, auth="THEIR_API_KEY")
     assert isinstance(plain, Answered)
     assert isinstance(masked, Answered)
     assert masked.response.positions == plain.response.positions

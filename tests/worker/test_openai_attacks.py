@@ -23,7 +23,7 @@ KEY = "sk-live-0123456789/abcdefghijklmnop"
 
 @pytest.fixture
 def key(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("THEIR_KEY", KEY)
+    monkeypatch.setenv("THEIR_API_KEY", KEY)
     return KEY
 
 
@@ -91,11 +91,11 @@ def test_a_key_does_not_go_in_the_clear_to_a_host_that_nobody_named(
         name_server(monkeypatch, [PUBLIC])
         server.base_url = f"http://models.example:{server.port}/v1"
         with pytest.raises(EndpointRefused, match="must begin with https://") as refused:
-            decode(server, auth="THEIR_KEY")
+            decode(server, auth="THEIR_API_KEY")
         assert KEY not in str(refused.value)
         settings.ENDPOINT_HOSTS = frozenset({"*", "models.example"})
         name_server(monkeypatch, ["127.0.0.1"])
-        answered(decode(server, auth="THEIR_KEY")[0])
+        answered(decode(server, auth="THEIR_API_KEY")[0])
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_redirect_carries_nothing_elsewhere(key: str) -> None:
     with ScriptedServer() as inner, ScriptedServer() as outer:
         outer.script = redirect(f"{inner.base_url}/chat/completions")
         with pytest.raises(EndpointRefused, match="redirects are not followed"):
-            decode(outer, auth="THEIR_KEY")
+            decode(outer, auth="THEIR_API_KEY")
     assert (inner.requests, inner.looks, len(outer.requests)) == ([], [], 1)
 
 
@@ -120,7 +120,7 @@ def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch,
     with ScriptedServer() as proxy, ScriptedServer() as server:
         monkeypatch.setenv("HTTP_PROXY", proxy.origin)
         monkeypatch.setenv("http_proxy", proxy.origin)
-        answered(decode(server, auth="THEIR_KEY")[0])
+        answered(decode(server, auth="THEIR_API_KEY")[0])
     assert (proxy.requests, proxy.looks) == ([], [])
 
 
@@ -148,9 +148,9 @@ class Wrapped:
 
 
 def test_the_key_goes_to_the_server_in_its_header(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("THEIR_TEAM", "team-7")
+    monkeypatch.setenv("THEIR_TEAM_API_KEY", "team-7")
     with ScriptedServer() as server:
-        decode(server, auth="THEIR_KEY", headers={"X-Team": {"env": "THEIR_TEAM"}, "X-Title": "Evalboard"})
+        decode(server, auth="THEIR_API_KEY", headers={"X-Team": {"env": "THEIR_TEAM_API_KEY"}, "X-Title": "Evalboard"})
     headers = server.requests[0].headers
     assert headers["authorization"] == f"Bearer {KEY}"
     assert (headers["x-team"], headers["x-title"]) == ("team-7", "Evalboard")
@@ -183,7 +183,7 @@ ECHOES = {
 def test_a_secret_that_a_server_echoes_is_left_nowhere(name: str, key: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     seen: list[str] = []
-    with ScriptedServer(ECHOES[name]) as server, opened(server, auth="THEIR_KEY") as engine:
+    with ScriptedServer(ECHOES[name]) as server, opened(server, auth="THEIR_API_KEY") as engine:
         try:
             for outcome in engine.decode(questions(1)):
                 seen.append(repr(outcome))
@@ -201,10 +201,10 @@ def test_a_secret_that_a_server_echoes_is_left_nowhere(name: str, key: str, capl
 
 
 def test_a_key_of_few_letters_does_not_black_out_right_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("THEIR_KEY", "EMPTY")
+    monkeypatch.setenv("THEIR_API_KEY", "EMPTY")
     choice = {"index": 0, "finish_reason": "stop", "message": {"content": "EMPTY"}}
     with ScriptedServer(ok(choices=[choice])) as server:
-        (outcome,) = decode(server, auth="THEIR_KEY")
+        (outcome,) = decode(server, auth="THEIR_API_KEY")
     assert answered(outcome).response.text == "EMPTY"
     assert Mask(["EMPTY"]).text("The key EMPTY is wrong.") == "The key *** is wrong."
 
@@ -212,7 +212,7 @@ def test_a_key_of_few_letters_does_not_black_out_right_answers(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("auth", "words"),
     [
-        ("THEIR_KEY", "The environment variable THEIR_KEY is not set on the worker "),
+        ("THEIR_API_KEY", "The environment variable THEIR_API_KEY is not set on the worker "),
         ("EVALBOARD_SECRET_KEY", "Evalboard's own"),
         ("DATABASE_URL", "Evalboard's own"),
         ("REDIS_URL_FILE", "Evalboard's own"),

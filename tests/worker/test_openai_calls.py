@@ -72,6 +72,8 @@ def test_an_answer_is_read_as_a_log_of_it_would_be() -> None:
         "model_reported": "their-model",
         "n_tokens": 8,
         "n_prompt_tokens": 5,
+        "n_reasoning_tokens": None,
+        "n_cached_tokens": None,
         "left_out": (),
         "dropped": (),
         "clock_ahead": None,

@@ -85,10 +85,26 @@ def test_a_vllm_is_sent_everything_for_its_defaults_are_the_models():
 def test_with_the_servers_own_temperature_nothing_neutral_is_sent():
     settings = DEFAULT_PROFILES["hosted"]["settings"]["sampling"]
     built = call(**settings)
-    assert built.body.keys() - {"messages"} == {"model", "seed", "stop", "max_tokens"}
+    assert built.body.keys() - {"messages"} == {"model", "seed", "stop", "max_completion_tokens"}
     assert built.left_out == ()
     assert call(**{**settings, "top_p": 0.9}).body["top_p"] == 0.9
     assert call(is_vllm=True, **settings).body["top_p"] == 1.0
+
+
+def test_a_limit_that_counts_the_thinking_replaces_the_suites():
+    """Under its own name in a chat, or where a server refuses that by name, as `max_tokens`."""
+    limits = {"max_completion_tokens": 4096, "max_tokens": 24}
+    built = call(**limits)
+    assert {name: value for name, value in built.body.items() if name in limits} == {"max_completion_tokens": 4096}
+    assert call("completions", **limits).body["max_tokens"] == 4096
+    assert call("responses", **limits).body["max_output_tokens"] == 4096
+    learnt = learn(Dialect(), built, "Unrecognized request argument supplied: 'max_completion_tokens'")
+    assert learnt == Dialect(is_plain_limit=True)
+    again = call(dialect=learnt, **limits)
+    assert {name: value for name, value in again.body.items() if name in limits} == {"max_tokens": 4096}
+    assert learn(learnt, again, "Unsupported parameter: 'max_tokens'.") == Dialect(
+        is_plain_limit=True, is_completion_limit=True
+    )
 
 
 def test_constants_of_the_endpoint_decide_nothing_that_the_profile_or_the_call_does():

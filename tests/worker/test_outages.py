@@ -402,8 +402,8 @@ def test_no_log_row_or_event_holds_the_key_that_a_server_repeats(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setenv("PAINT_KEY", SECRET)
-    EndpointRecord.objects.filter(pk=endpoint.pk).update(auth="PAINT_KEY")
+    monkeypatch.setenv("PAINT_API_KEY", SECRET)
+    EndpointRecord.objects.filter(pk=endpoint.pk).update(auth="PAINT_API_KEY")
     caplog.set_level("DEBUG")
 
     def script(received: Received) -> Reply:

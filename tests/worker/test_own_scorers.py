@@ -3,14 +3,15 @@
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from evalboard.core.scoring import check_spec
+from evalboard.core.scoring import ScorerReply, check_spec
 from evalboard.core.suite import read_suite_text
 from evalboard.core.trace import unpack_reasons, unpack_scores
 from runs.compare import compare
@@ -21,8 +22,10 @@ from runs.sweep import reconcile
 from runs.work import ToScore
 from tests import build
 from tests.runs import logs
-from tests.scripted import Received, Reply, ScriptedServer, ok, status
+from tests.scripted import Received, Reply, ScriptedServer, hang, ok, status
+from tests.waiting import wait_until
 from tests.worker.test_remote_runs import no_engine
+from worker.jobs import WorkInterrupted
 from worker.runner import Runner
 from worker.scorers import PlanScorer, find_scorers
 
@@ -230,15 +233,18 @@ def test_a_scoring_whose_worker_ends_again_and_again_leaves_its_run_unscored_and
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr("worker.scoring.read_to_score", break_down)
+    server.script = lambda received: status(400) if "Question 2?" in received.prompt else answer(" oslo")
     run = started()
     for _ in range(4):
         here.work()
     reconcile()
     run.refresh_from_db()
-    assert run.status == "finished"
+    assert run.status == "incomplete"
     (first, _) = RepeatScore.objects.filter(repeat__run=run).order_by("repeat")
     assert (first.points, first.n_scored) == (None, 0)
-    assert "begun 3 times" in (unpack_reasons(bytes(first.reasons))[0] or "")
+    reasons = unpack_reasons(bytes(first.reasons))
+    assert ["begun 3 times" in (reason or "") for reason in reasons] == [True, True, False]
+    assert (reasons[2], first.n_missing) == (None, 1)  # no scorer is to blame for a missing response
 
 
 def test_an_imported_run_ends_with_the_scores_of_its_suites_own_scorer(
@@ -295,6 +301,10 @@ def test_a_package_scores_with_options_and_its_answers_are_compared(
     facts = {each.name: each for each in own_scorers()}
     assert set(facts) == {"acme-exact", "acme-in"}
     assert facts["acme-in"].workers[0].version == "1.2"
+    info = next(package.glob("*.dist-info")) / "entry_points.txt"
+    info.write_text(f"{info.read_text()}acme-editable = acme_editable:score\n")
+    [editable] = [each for each in find_scorers() if each.name == "acme-editable"]
+    assert editable.problem == "its module acme_editable is not there: install it by pip, not as editable (-e)"
     push(kind="python", name="acme-exact")
     run = started()
     here.work()
@@ -349,7 +359,7 @@ def test_a_comparison_blames_a_new_parser_for_exactly_its_points(
 def test_a_service_scores_with_a_key_that_no_scorer_sees_and_another_version_is_another_scorer(
     server: ScriptedServer, settings: Any, tmp_path: Path, worker: Callable[[], Runner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JUDGE_KEY", "sk-service-1")
+    monkeypatch.setenv("JUDGE_API_KEY", "sk-service-1")
     settings.SCORERS_DIR = tmp_path
     facts = {"version": "v1"}
 
@@ -362,7 +372,7 @@ def test_a_service_scores_with_a_key_that_no_scorer_sees_and_another_version_is_
         return Reply(json.dumps({"id": received.body["id"], "value": value, **facts}).encode())
 
     with ScriptedServer(judge) as service:
-        (tmp_path / "house-judge.toml").write_text(f'url = "{service.origin}/v1/responses"\nauth = "JUDGE_KEY"\n')
+        (tmp_path / "house-judge.toml").write_text(f'url = "{service.origin}/v1/responses"\nauth = "JUDGE_API_KEY"\n')
         here = worker()
         push(kind="http", name="house-judge")
         run = started()
@@ -421,7 +431,79 @@ def test_a_scorer_that_never_answers_is_not_asked_for_ever(
     with PlanScorer({"default": spec, "cases": {}}, check=lambda: None) as scorer:
         given = dict(scorer.score_all([to_score(number) for number in range(500)]))
     assert {reply.value for reply in given.values()} == {None}
-    assert "10 times in a row" in given[499].reason
+    assert "It must flush each line that it writes. It was so 2 times in a row" in given[499].reason
+
+
+def test_a_slow_service_delays_no_look_at_the_other_scorers_and_is_known_once_it_has_answered(
+    programs: Callable[..., Path], settings: Any
+) -> None:
+    may_answer, is_called = threading.Event(), threading.Event()
+
+    def judge(received: Received) -> Reply:
+        is_called.set()
+        assert may_answer.wait(60)
+        return Reply(json.dumps({"id": received.body["id"], "value": 1}).encode())
+
+    programs("folded", FOLDED)
+    with ScriptedServer(judge) as service:
+        (settings.SCORERS_DIR / "slow.toml").write_text(f'url = "{service.origin}/v1/responses"\n')
+        try:
+            problems = {each.name: each.problem for each in find_scorers()}
+            assert is_called.wait(60)
+        finally:
+            may_answer.set()
+        assert problems == {"folded": "", "slow": "it has yet to answer the probes"}
+        wait_until(lambda: {each.name: each.problem for each in find_scorers()} == {"folded": "", "slow": ""})
+
+
+def test_a_call_of_a_service_ends_at_once_where_the_work_must_end(settings: Any, tmp_path: Path) -> None:
+    settings.SCORERS_DIR = tmp_path
+    is_called = threading.Event()
+
+    def judge(received: Received) -> Reply:
+        if str(received.body["case"]["id"]).startswith("probe"):
+            return Reply(json.dumps({"id": received.body["id"], "value": 1}).encode())
+        is_called.set()
+        return hang()
+
+    def check() -> None:
+        if is_called.is_set():
+            raise WorkInterrupted
+
+    with ScriptedServer(judge) as service:
+        (tmp_path / "slow.toml").write_text(f'url = "{service.origin}/v1/responses"\n')
+        [own] = find_scorers(asks_again=True)
+        spec = check_spec({"kind": "http", "name": "slow", "digest": own.digest, "seconds": 600})
+        with PlanScorer({"default": spec, "cases": {}}, check=check) as scorer, pytest.raises(WorkInterrupted):
+            dict(scorer.score_all([to_score(number) for number in range(20)]))
+
+
+def test_a_scorer_that_is_changed_while_it_scores_gives_no_scores_under_its_old_name(
+    server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs("folded", FOLDED)
+    here = worker()
+    push()
+    run = started()
+
+    def change(self: PlanScorer, responses: Sequence[ToScore]) -> Iterator[tuple[int, ScorerReply]]:
+        scored = list(score_all(self, responses))
+        programs("folded", FOLDED.replace(".strip()", ""))
+        return iter(scored)
+
+    score_all = PlanScorer.score_all
+    monkeypatch.setattr(PlanScorer, "score_all", change)
+    here.work()
+    run.refresh_from_db()
+    assert (run.status, RepeatScore.objects.filter(repeat__run=run).count()) == ("running", 0)
+    waiting = run_report(run.pk).waiting
+    assert waiting is not None
+    assert "No worker that runs has the scorer folded (" in waiting
+    monkeypatch.undo()
+    programs("folded", FOLDED)
+    worker().work()
+    run.refresh_from_db()
+    assert (run.status, points(run)) == ("finished", [100.0, 100.0])
 
 
 def test_without_confinement_no_worker_scores_unless_its_operator_says_so(
@@ -453,12 +535,20 @@ def test_a_scorer_that_cannot_be_read_or_reached_is_named_and_stops_no_worker(
     programs("folded", FOLDED)
     (settings.SCORERS_DIR / "gone.toml").symlink_to(settings.SCORERS_DIR / "nothing.toml")
     (settings.SCORERS_DIR / "wrong.toml").write_text("url = 5")
+    (settings.SCORERS_DIR / "broken.toml").write_text("url = ")
+    programs("copied", FOLDED).chmod(0o644)
+    programs("a b", FOLDED)
+    (settings.SCORERS_DIR / "README").write_text("What is here.")
     (settings.SCORERS_DIR / "key.toml").write_text('url = "http://127.0.0.1:9"\nauth = 5')
     worker()
     facts = {each.name: (each.digest != "", each.workers[0].problem) for each in own_scorers()}
     assert facts["folded"] == (True, None)
     assert "No such file" in str(facts["gone"][1])
     assert "must have url" in str(facts["wrong"][1])
+    assert "broken.toml is no TOML file" in str(facts["broken"][1])
+    assert "cannot be executed: chmod +x" in str(facts["copied"][1])
+    assert "name must be 1 to 80 letters" in str(facts["a b"][1])
+    assert "README" not in facts
     assert "must have url" in str(facts["key"][1])
     with pytest.raises(InvalidInput) as refused:
         push(kind="http", name="wrong")

@@ -18,15 +18,17 @@ from evalboard.core.trace import read_trace
 from runs.catalogue import create_endpoint, create_profile
 from runs.forced import create_forced
 from runs.forced.read import forced_row
+from runs.judging import judgings_of
 from runs.lab import experiment_detail, plan_bisect, start_experiment
-from runs.models import EngineProcess, ForcedAnswerRecord, ResponseRecord, RunRecord
+from runs.models import EngineProcess, ForcedAnswerRecord, RepeatScore, ResponseRecord, RunRecord
 from runs.probes import create_probe
 from runs.probes.read import probe_calls, probe_detail
 from runs.replays import create_body_replay, create_replay
 from runs.replays.read import replay_row
 from runs.run import create_run, run_report
-from runs.suites import push_suite
+from runs.suites import push_suite, rescore_run
 from runs.sweep import reconcile
+from runs.work import open_judgings
 from tests import build
 from tests.worker.conftest import Start, Wait, ended
 
@@ -81,6 +83,7 @@ def test_what_the_real_engine_gives_is_the_same_to_the_bit_wherever_nothing_was_
     assert_replays_of_the_same_stack_are_the_same(second, wait_until)
     assert_a_request_of_production_is_decoded_as_it_was_sent(second, wait_until)
     assert_the_same_stack_prefers_its_own_tokens(first, wait_until)
+    assert_the_model_judges_its_own_answers(first, wait_until)
     assert_a_bisect_convicts_two_settings_that_matter_only_together(wait_until)
     other = decode("too-long", "bfloat16", 1)
     assert_another_dtype_lands_in_another_bucket(first, other)
@@ -116,6 +119,23 @@ def assert_runs_repeat_to_the_byte(first: RunRecord, second: RunRecord) -> None:
         assert len(trace) == response.n_tokens
         assert (response.batch_min, response.batch_max, response.n_cached_tokens) == (1, 1, 0)
         assert (trace.logprobs == trace.alternative_logprobs[:, 0]).all()  # greedy: the chosen one is the first
+
+
+def assert_the_model_judges_its_own_answers(run: RunRecord, wait_until: Wait) -> None:
+    """A small judge is no good one. But its judgements are a run on the bucket that served the answers."""
+    template = "Question: {{prompt}}\nAnswer: {{answer}}\nIs the answer right? Say only Yes or No."
+    judge = {"kind": "judge", "endpoint": "float32", "profile": "pinned", "template": template, "max_tokens": 4}
+    rescore_run(run_id=run.pk, scorer={**judge, "reads": {"choice": {"yes": 1, "no": 0}}, "twice": 2, "anchors": 0})
+    wait_until(lambda: not open_judgings().exists(), "the judge has scored the run")
+    [judging] = judgings_of(run.pk)
+    assert (judging.status, judging.n_judgements, judging.error) == ("finished", 2 * 4 + 2 * 2, None)
+    assert judging.noise is not None
+    assert judging.noise.disagreement == 0.0  # a pinned judge repeats itself to the bit
+    judged = run_report(int(judging.judge_run or 0))
+    assert (judged.status, judged.judge_of, judged.buckets[0].id) == ("finished", str(run.pk), str(run.bucket_id))
+    first, second = RepeatScore.objects.filter(repeat__run=run, scorer__spec__default__kind="judge").order_by("repeat")
+    assert first.n_scored == 4
+    assert bytes(first.scores) == bytes(second.scores)  # equal answers, judged apart
 
 
 def assert_another_dtype_lands_in_another_bucket(first: RunRecord, other: RunRecord) -> None:

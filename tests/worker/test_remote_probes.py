@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from decimal import Decimal
 from typing import Any
 
 import httpx
@@ -10,6 +11,8 @@ import pytest
 from django.db.models.functions import Now
 from django.test import Client
 
+from evalboard.contract.parts import CostEstimate
+from evalboard.contract.probe import Probe
 from evalboard.core.probes.canary_probe import CANARY_MIN_BASELINE, CANARY_WINDOW
 from evalboard.core.probes.capability_calls import REPEATED
 from evalboard.core.probes.prompts import CAPABILITY
@@ -168,6 +171,29 @@ def test_what_a_server_refuses_is_told_in_its_words(start: Start, runner: Runner
 
 
 @pytest.mark.nightly
+def test_a_probe_says_what_it_would_cost_and_what_it_cost(start: Start, runner: Runner) -> None:
+    start(price={"currency": "USD", "input": "1", "output": "2"})
+    expectations: list[CostEstimate] = []
+
+    def priced() -> Probe:
+        probe = ask("seed", **SEEDS)
+        expected = probe_detail(probe.pk).expected_cost
+        assert expected is not None
+        expectations.append(expected)
+        return probe_detail(worked(runner, probe).pk)
+
+    first, second = priced(), priced()
+    assert first.cost is not None
+    assert first.cost.amount is not None
+    calls = ProbeRecord.objects.get(pk=first.id).answers
+    exact = sum(call["n_prompt_tokens"] + 2 * call["n_tokens"] for call in calls)
+    assert Decimal(first.cost.amount) == Decimal(exact) / 10**6
+    assert [each.is_limit for each in expectations] == [True, False]
+    assert Decimal(expectations[0].amount) > Decimal(first.cost.amount)
+    assert Decimal(expectations[1].amount) == Decimal(first.cost.amount)
+    assert (second.expected_cost, second.cost) == (None, first.cost)
+
+
 def test_a_limit_by_another_name_is_no_refusal(start: Start, runner: Runner) -> None:
     start(refusing("max_tokens"))
     assert states(worked(runner, ask("capability")))["max_tokens"] == "honoured"

@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.wording.numbers import money
 from runs.baselines import set_baseline
 from runs.catalogue import create_profile
 from runs.models import (
@@ -27,12 +29,14 @@ from runs.models import (
     TraceBlock,
     WorkerRecord,
 )
-from runs.run import add_repeats, cancel_run, create_run, run_report, run_rows, stored_trace
+from runs.release import create_release, release_report
+from runs.run import add_repeats, cancel_run, create_run, estimate_run, run_report, run_rows, stored_trace
 from runs.suites import push_suite
 from runs.sweep import reconcile
 from runs.work import record_outcomes, try_endpoint
 from tests import build
-from tests.scripted import Received, Reply, ScriptedServer, hang, ok, rotating, status
+from tests.scripted import Received, Reply, ScriptedServer, as_gpt5, hang, ok, rotating, status
+from tests.scripted_answers import Answerer
 from tests.waiting import wait_until
 from worker import shard_steps
 from worker.engines.base import Engine, EngineSpec
@@ -114,6 +118,90 @@ def worked(runner: Runner, run: RunRecord) -> RunRecord:
 
     wait_until(has_ended)
     return run
+
+
+def thinking_server(settings: Any) -> ScriptedServer:
+    """A server whose usage depends on the prompt: a token for every four characters, and 40 to 43 of thinking."""
+    settings.ENDPOINT_HOSTS = frozenset({"127.0.0.1"})
+    return ScriptedServer(as_gpt5, answerer=Answerer(fingerprint=None, n_thinking=40, honours={"max_tokens"}))
+
+
+def test_what_a_run_costs_is_known_before_it_starts_and_after(
+    settings: Any, endpoint: EndpointRecord, new_run: Callable[..., RunRecord], runner: Runner
+) -> None:
+    """Exactly after, from the server's counts; before at most 10 % off, from a run of the suite."""
+    price = {"currency": "EUR", "input": "1.25", "output": "10", "reasoning": "8"}
+    with thinking_server(settings) as server:
+        EndpointRecord.objects.update(base_url=server.base_url, price=price)
+        first = new_run(20, under="hosted")
+        named = {"suite": "words", "endpoint": "hosted", "profile": "hosted"}
+        limit = estimate_run(**named, repeats=1).cost
+        worked(runner, first)
+        cost = run_report(first.pk).cost
+        n_prompt = sum(7 + len(f"Say {n}.") // 4 for n in range(20))
+        exact = (Decimal(n_prompt) * Decimal("1.25") + 20 * (8 * 10 + 40 * 8)) / 10**6
+        assert limit is not None
+        assert cost is not None
+        assert cost.amount is not None
+        assert (Decimal(cost.amount), cost.n_calls, cost.n_uncounted) == (exact, 20, 0)
+        assert limit.is_limit
+        assert Decimal(limit.amount) > exact
+        before = estimate_run(**named, repeats=3)
+        assert before.cost is not None
+        assert not before.cost.is_limit
+        assert before.sentence.endswith(
+            f"About {money(before.cost.amount, 'EUR')}, by the token counts of run {first.pk}."
+        )
+        EndpointRecord.objects.update(price=price | {"input": "2.50"})
+        second = worked(runner, create_run(**named, repeats=3))
+        report = run_report(second.pk)
+        assert report.cost
+        assert report.cost.amount
+        dearer = Decimal(report.cost.amount) - 3 * Decimal(n_prompt) * Decimal("1.25") / 10**6
+        assert abs(dearer / Decimal(before.cost.amount) - 1) < Decimal("0.1")
+        assert sum(Decimal(each.amount or "nan") for each in report.repeat_costs) == Decimal(report.cost.amount)
+        assert len(report.repeat_costs) == 3
+        others = [{"id": f"other-{n}", "prompt": f"Say {n}.", "target": "blue"} for n in range(10)]
+        push_suite(document={"slug": "others", "title": "Others", "scorer": {"kind": "exact"}, "cases": others})
+        usual = estimate_run(**named | {"suite": "others"}, repeats=1).cost
+        assert usual is not None
+        assert usual.text.endswith(f"and answers as in run {second.pk}.")
+        assert Decimal("0.9") * exact / 2 < Decimal(usual.amount) < Decimal("1.3") * exact / 2
+        first_again = run_report(first.pk).cost
+        assert first_again == cost, "a run keeps the price of its day"
+
+
+def test_a_comparison_and_a_release_show_the_cost_beside_the_score(
+    settings: Any, endpoint: EndpointRecord, new_run: Callable[..., RunRecord], runner: Runner
+) -> None:
+    with thinking_server(settings) as server:
+        EndpointRecord.objects.update(base_url=server.base_url, price={"currency": "USD", "input": "1", "output": "2"})
+        one = worked(runner, new_run(4, under="hosted"))
+        other = worked(runner, create_run(suite="words", endpoint="hosted", profile="hosted", repeats=1))
+    cost = run_report(one.pk).cost
+    assert cost is not None
+    gate = {"suite": "words", "baseline": one.pk, "candidate": other.pk}
+    release = create_release(gates=[gate], treatment="service")
+    [judged] = release_report(release.pk).gates
+    assert (judged.baseline.cost, judged.candidate.cost) == (cost, cost)
+    client = Client()
+    client.force_login(build.user("reader", "viewer"))
+    pages = (f"/compare/{one.pk}/{other.pk}/", f"/releases/{release.pk}/", f"/runs/{one.pk}/")
+    for page in pages:
+        assert cost.text in client.get(page).content.decode(), page
+    sides = client.get(f"/api/v1/compare/?baseline={one.pk}&candidate={other.pk}").json()["sides"]
+    assert sides["baseline"]["cost"]["amount"] == cost.amount
+
+
+def test_an_answer_without_counts_makes_a_cost_unknown_and_not_less(
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
+) -> None:
+    EndpointRecord.objects.update(price={"currency": "USD", "input": "1", "output": "2"})
+    server.script = lambda received: ok(usage=None) if received.number == 1 else ok()
+    cost = run_report(worked(runner, new_run(4)).pk).cost
+    assert cost is not None
+    assert (cost.amount, cost.n_calls, cost.n_uncounted) == (None, 4, 1)
+    assert cost.text == "not known: 1 answer came without token counts"
 
 
 def number(received: Received) -> int:

@@ -15,9 +15,9 @@ from django.conf import settings
 from evalboard.calling import headers as calling
 from evalboard.calling.calls import KeyUnreadable
 from evalboard.calling.mask import Mask
+from evalboard.core.secret_names import is_own_file
 
-OWN_FILE_VARIABLES = re.compile(r"(EVALBOARD_|PG|DATABASE_URL|REDIS_URL).*(FILE|KEY)")
-OWN_FILES = re.compile(r"(?i)evalboard|database_url|redis_url|secret_key|oidc_client_secret")  # as in compose.yaml
+OWN_FILE_VARIABLES = re.compile(r"(EVALBOARD_|PG|POSTGRES_|DATABASE_URL|REDIS_URL).*(FILE|KEY)")
 MAX_SECRET_BYTES = 16_384
 
 
@@ -33,7 +33,12 @@ def _read_secret(name: str) -> str:
     worker = f"on the worker {socket.gethostname()}"
     if name.startswith("/"):
         return calling.require_plain(_read_file(name, worker), f"The file {name} {worker}")
-    return calling.read_variable(name, place=f" {worker}", advice=" Set it there, and start the worker again.")
+    return calling.read_variable(
+        name,
+        allowed=settings.ENDPOINT_KEYS,
+        place=f" {worker}",
+        advice=" Set it there, and start the worker again.",
+    )
 
 
 def _read_file(name: str, worker: str) -> str:
@@ -42,8 +47,10 @@ def _read_file(name: str, worker: str) -> str:
         raise KeyUnreadable(f"The file {name} is not under {settings.SECRETS_DIR} (EVALBOARD_SECRETS_DIR).")
     named = (value for variable, value in os.environ.items() if OWN_FILE_VARIABLES.fullmatch(variable))
     own = {Path(value).resolve() for value in named}
-    if path in own or OWN_FILES.match(path.name):
-        raise KeyUnreadable(f"The file {name} is Evalboard's own and is sent to no endpoint. Name another one.")
+    if path in own or is_own_file(str(path)) or is_own_file(name):
+        raise KeyUnreadable(
+            f"The file {name} is Evalboard's own, or the cluster's, and is sent to no endpoint. Name another one."
+        )
     try:
         with path.open("rb") as file:
             content = file.read(MAX_SECRET_BYTES + 1)

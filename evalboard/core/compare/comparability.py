@@ -134,8 +134,8 @@ class SideSetup:
 
     max_tokens: None where a log does not say it. sampling: the settings that are known (core.profile.facts), each with
     its value; unknown beside unknown is no difference. unknown_prompts: the log, where it does not hold the prompts; ""
-    where they are known. is_logged: read from a log, so that nothing of it can be decoded here. n_cases: of the suite.
-    judge: None where none scored the side.
+    where they are known. suite_digest: of the suite version; if the scorers differ, of what it asks. is_logged: read
+    from a log, so that nothing of it can be decoded here. n_cases: of the suite. judge: None where none scored it.
     """
 
     suite_version: str

@@ -51,7 +51,7 @@ class Surroundings:
     of the same weights. gateways: endpoints that lead to this one. temperature: at which the suite's cases are drawn;
     None: nobody draws them. hardware: the kinds of the pool's workers; n_gpus: the fewest that one of them has.
     has_avx512: all of these workers' processors do, where they decode on CPUs. is_recorded: scores were read from logs,
-    and no text can be scored again.
+    and no text can be scored again. is_judged: a model scores.
     """
 
     endpoint: str
@@ -66,6 +66,7 @@ class Surroundings:
     has_avx512: bool = False
     n_cases: int = 0
     is_recorded: bool = False
+    is_judged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +238,7 @@ def _plan_build(around: Surroundings, n_runs: int) -> Planned:
 
 
 def _plan_judge(around: Surroundings, n_runs: int) -> Planned:
-    return UnmeasuredSource(Source.JUDGE, "no_model_judges")
+    return UnmeasuredSource(Source.JUDGE, "judge_measured" if around.is_judged else "no_model_judges")
 
 
 def _arm(source: Source, around: Surroundings, n_runs: int, **more: Any) -> PlannedArm:

@@ -22,7 +22,8 @@ class ProbeExchange:
     of an audit alone.
 
     Of a server of others (is_remote) there is no engine process, and no bucket where nothing names who answered.
-    backend: what names who answered, "" where nothing does. n_tokens, n_prompt_tokens: by the server's own count.
+    backend: what names who answered, "" where nothing does. n_tokens, n_prompt_tokens: by the server's own count, of
+    which n_reasoning_tokens are thinking and n_cached_tokens came from a cache.
     left_out: settings that were not sent. marks: why it is no clean sample, of "cached", "fallback" and "retried".
     clock_ahead: what its Date says of its clock. tool_calls: name and arguments, as they came; model: the one that the
     answer names; seconds: from the request to the end of the answer. These three of a vendor probe alone.
@@ -50,6 +51,8 @@ class ProbeExchange:
     system_fingerprint: str = ""
     n_tokens: int | None = None
     n_prompt_tokens: int | None = None
+    n_reasoning_tokens: int | None = None
+    n_cached_tokens: int | None = None
     left_out: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     clock_ahead: ClockAhead | None = None
@@ -77,6 +80,8 @@ REMOTE_FIELDS = (
     "system_fingerprint",
     "n_tokens",
     "n_prompt_tokens",
+    "n_reasoning_tokens",
+    "n_cached_tokens",
     "left_out",
     "marks",
     "clock_ahead",

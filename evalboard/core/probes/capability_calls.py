@@ -18,6 +18,7 @@ LOGPROBS = (20, 5, 2, 1)
 # A control's further parameters, in the order in which a server may refuse them.
 AMBIENT = ("temperature", "seed")
 CONTROLS = (*(f"logprobs_{k}" for k in LOGPROBS), "plain")
+THINKING_TOKENS = 4096  # room for a model whose answer was cut before a word of it
 REFUSED = "call_refused: "  # how the error of a call begins that the server refused
 TOP_LOGPROBS = 2
 STOP_CHARS = 4
@@ -54,7 +55,7 @@ _SEEDS = {"same": ONE_SEED, "different": OTHER_SEED}
 
 def plan_capability_calls() -> tuple[ProbeExchange, ...]:
     """Return all calls in the order to send them; the controls come one by one, the others together."""
-    groups = (*[CONTROLS[0]] * len(AMBIENT), *CONTROLS)
+    groups = (*[CONTROLS[0]] * len(AMBIENT), *CONTROLS, CONTROLS[-1])
     controls = [ProbeExchange(prompt=LONG, group=group, round=place) for place, group in enumerate(groups)]
     others = [
         ProbeExchange(prompt=_PROMPTS.get(group, LONG), group=group, round=len(groups), seed=_SEEDS.get(group))
@@ -72,6 +73,7 @@ def choose_capability_sampling(
     they were refused is left out, and all calls have one seed in its place: where it is honoured, answers repeat.
     """
     n_tokens, answered = parameters["max_tokens"], list(answered)
+    n_tokens += THINKING_TOKENS if any(map(_is_starved, answered)) else 0
     refused = list_refused_controls(answered)
     greedy: dict[str, Any] = {"temperature": 0.0, "max_tokens": n_tokens, "stop": []}
     warm = {**greedy, "temperature": TEMPERATURE}
@@ -122,7 +124,7 @@ def select_needed_calls(calls: Iterable[ProbeExchange], answered: Iterable[Probe
     """
     done = list(answered)
     control = find_control(done)
-    is_asked = {call.group for call in done if not list_refused_controls([call])}
+    is_asked = {call.group for call in done if not list_refused_controls([call]) and not _is_starved(call)}
     return [
         call
         for call in calls
@@ -138,6 +140,14 @@ def list_refused_controls(calls: Iterable[ProbeExchange]) -> list[str]:
 
 
 def find_control(calls: Iterable[ProbeExchange]) -> ProbeExchange | None:
-    """Return the greedy call that the others are compared with, None if none was answered."""
-    answered = (call for call in calls if call.group in CONTROLS and not call.error)
+    """Return the greedy call that the others are compared with, None if none was answered.
+
+    One that was cut inside its thinking is none: it is asked again with room for that.
+    """
+    answered = (call for call in calls if call.group in CONTROLS and not call.error and not _is_starved(call))
     return next(answered, None)
+
+
+def _is_starved(call: ProbeExchange) -> bool:
+    """Tell whether a control was cut before it said anything, as a model's is that thinks first."""
+    return call.group in CONTROLS and call.finish_reason == "length" and not (call.text or call.error)

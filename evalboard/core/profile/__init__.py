@@ -34,6 +34,7 @@ from evalboard.core.profile.fingerprint import (
 )
 from evalboard.core.profile.profile import (
     DTYPES,
+    LIMIT,
     MAX_GROUP_SIZE,
     NO_ENGINE,
     OBSERVED,
@@ -63,6 +64,7 @@ from evalboard.core.profile.self_test import (
 __all__ = [
     "DEFAULT_PROFILES",
     "DTYPES",
+    "LIMIT",
     "MAX_GROUP_SIZE",
     "MAX_SEED",
     "MAX_TESTED_BATCH",

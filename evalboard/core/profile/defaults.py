@@ -99,7 +99,8 @@ DEFAULT_PROFILES: dict[str, dict[str, Any]] = {
         "title": "Hosted: asks an external server for nothing that reasoning models refuse",
         "settings": {
             "batch_class": "mixed",
-            "sampling": {**GREEDY, "temperature": "default", "logprobs": 0},
+            # Room for thinking, which counts as part of an answer there; most models give no more.
+            "sampling": {**GREEDY, "temperature": "default", "logprobs": 0, "max_completion_tokens": 16_384},
             "engine": {},
         },
     },

@@ -29,6 +29,8 @@ INVARIANT_CAPABILITY = 8.0  # vLLM 0.32 says so in its documentation, and does n
 MAX_GROUP_SIZE = 256
 # What a profile may ask for by sending nothing. Only an external server has a default of its own.
 UNSENT: Mapping[str, Any] = {"temperature": "default", "logprobs": 0}
+# How long an answer of an external server may be with its thinking, in place of the suite's max_tokens.
+LIMIT = "max_completion_tokens"
 SECTIONS = ("batch_class", "group_size", "sampling", "engine", "cpu", "cuda", "requires")
 # Held by every plan, whatever the profile says (worker/vllm_start.py sets them).
 ALWAYS_PINNED = {
@@ -140,6 +142,8 @@ def find_profile_refusal(
     """
     if hardware.get("kind") == NO_ENGINE:
         return "This worker has no engine of its own: it serves external endpoints only."
+    if LIMIT in profile.sampling:
+        return f"The profile sets {LIMIT}, which only external servers take: here the suite's max_tokens decides."
     if unsent := [name for name, value in profile.sampling.items() if is_unsent(name, value)]:
         return f"The profile leaves {' and '.join(unsent)} to the server, and only external servers take it."
     needed = profile.cuda_capability

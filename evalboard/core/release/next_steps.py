@@ -16,7 +16,7 @@ REBASELINE = "rebaseline"
 BOTH = ["baseline", "candidate"]
 BATCH_CLASS = "batch_class"
 # A rerun changes none of these.
-NOT_BY_RERUN = ("model_changed", "scorer_changed", "judge_changed", "unknown_stack", "prompts_unknown")
+NOT_BY_RERUN = ("model_changed", "scorer_changed", "unknown_stack", "prompts_unknown")
 FACTS_OF_BLOCKS = ("is_prompt_judged", "is_stack_judged", "moved")  # that a step to undo one needs
 TO_THE_BLOCKS = {  # of the others: REBASELINE
     "mixed_fingerprint": "pin_batch",
@@ -66,6 +66,8 @@ def _find_sides(block: VerdictLine) -> list[str]:
         [moved] = block.facts["moved"]
         is_known = not {moved["baseline"], moved["candidate"]} & {None, OBSERVED}
         return ["candidate"] if is_known and not block.facts.get("is_stack_judged") else []
+    if block.code == "judge_changed":  # a run is judged once: neither is scored again
+        return BOTH
     if "side" in block.facts:  # several buckets served it
         return [block.facts["side"]]
     return [] if block.code in NOT_BY_RERUN else ["baseline"]
@@ -137,10 +139,11 @@ def with_logs(
     steps = [
         replace(step, facts={**step.facts, "is_logged": True}) if step.code == SECOND_RUN else step for step in steps
     ]
-    if all(step.code not in DECODING for step in steps):
+    decoding = [step for step in steps if step.code in DECODING and step.facts.get("block") != "scorer_changed"]
+    if not decoding:
         return tuple(steps)
-    first = next(at for at, step in enumerate(steps) if step.code in DECODING)
-    others = [step for step in steps if step.code not in DECODING]
+    first = steps.index(decoding[0])
+    others = [step for step in steps if step not in decoding]
     facts = {"logged": list(logged), "repeats": repeats, "in_turn": any(step.code == RUN_IN_TURN for step in steps)}
     again = VerdictLine("import_again", facts)
     return (*others[:first], again, *others[first:])

@@ -3,12 +3,21 @@
 from evalboard.core.scoring.examples import EXAMPLES, PASSES
 from evalboard.core.scoring.external import (
     EXTERNAL,
+    SCORER_NAME,
     ScorerReply,
     UnreadableReply,
     external_specs,
     is_external,
     read_reply,
     single_plan,
+)
+from evalboard.core.scoring.judge import (
+    JUDGE,
+    is_judged,
+    judge_spec,
+    read_judgement,
+    render_judgement,
+    unread_reason,
 )
 from evalboard.core.scoring.kind import Score, capped
 from evalboard.core.scoring.metric import MEAN, PASS_ALL, PASS_AT, MetricSpec, parse_metric
@@ -34,6 +43,7 @@ from evalboard.core.scoring.response_json import UnreadableJson, parse_response_
 __all__ = [
     "EXAMPLES",
     "EXTERNAL",
+    "JUDGE",
     "KINDS",
     "MAX_SOURCE_CHARS",
     "MEAN",
@@ -41,6 +51,7 @@ __all__ = [
     "PASS_ALL",
     "PASS_AT",
     "RECORDED",
+    "SCORER_NAME",
     "TRUNCATED",
     "MetricSpec",
     "Plan",
@@ -53,19 +64,24 @@ __all__ = [
     "external_specs",
     "failure_kind",
     "is_external",
+    "is_judged",
     "is_recorded",
+    "judge_spec",
     "parse_metric",
     "parse_response_json",
     "plan",
     "plan_digest",
+    "read_judgement",
     "read_reply",
     "read_spec",
     "reads_answers",
     "reads_thinking",
+    "render_judgement",
     "score",
     "scorer_for",
     "scores_here",
     "shown",
     "single_plan",
     "target_problems",
+    "unread_reason",
 ]

@@ -24,6 +24,7 @@ PASSES: Mapping[str, str] = {
     "python": "a function of your own says so",
     "command": "a program of your own says so",
     "http": "a service of your own says so",
+    "judge": "a model that judges says so",
     "recorded": "another tool said so in its log",
 }
 # By kind: a scorer, a target, an answer that is right and one that is wrong.

@@ -1,7 +1,6 @@
 """Scorers that a team brings: packages, programs and services. A worker runs them (docs/suites.md)."""
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,12 +9,25 @@ from typing import Any, Final
 from evalboard.core.digest import canonical_json
 from evalboard.core.document import Problems, at, storage_problems
 from evalboard.core.errors import InvalidInput
-from evalboard.core.scoring.kind import REQUIRED, Option, Options, Reader, Score, ScorerKind, Tools, capped, text_of
+from evalboard.core.scoring.kind import (
+    REQUIRED,
+    Option,
+    Options,
+    Reader,
+    Score,
+    ScorerKind,
+    Tools,
+    capped,
+    number_from,
+    or_none,
+    text_of,
+    whole_from,
+)
 
 MAX_OPTIONS_BYTES = 10_000
 MAX_SCORES = 20  # of one response
 MAX_ANSWER_CHARS = 10_000
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+SCORER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -93,7 +105,7 @@ def _read_scores(scores: Any) -> dict[str, float]:
         return {}
     if not isinstance(scores, dict) or len(scores) > MAX_SCORES:
         raise UnreadableReply(f'gave "scores" that are no object of at most {MAX_SCORES} numbers')
-    if wrong := [name for name in scores if not _NAME.fullmatch(name)]:
+    if wrong := [name for name in scores if not SCORER_NAME.fullmatch(name)]:
         raise UnreadableReply(f"gave a score the name {wrong[0][:80]!r}; letters, digits, '.', '_' and '-' make one")
     return {name: _fraction(value, f"score {name}") for name, value in scores.items()}
 
@@ -131,30 +143,6 @@ def _matching(pattern: re.Pattern[str], words: str) -> Reader:
     return read
 
 
-def _or_none(reader: Reader) -> Reader:
-    return lambda value, path, problems: None if value is None else reader(value, path, problems)
-
-
-def _number(least: float, most: float) -> Reader:
-    def read(value: Any, path: str, problems: Problems) -> Any:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not is_number or not least <= value <= most:
-            problems.add(path, f"must be a number from {least:g} to {most:g}")
-            return value
-        return float(value)
-
-    return read
-
-
-def _whole(least: int, most: int) -> Reader:
-    def read(value: Any, path: str, problems: Problems) -> Any:
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            problems.add(path, f"must be a whole number from {least} to {most}")
-        return value
-
-    return read
-
-
 def _json_object(value: Any, path: str, problems: Problems) -> Any:
     if not isinstance(value, Mapping):
         problems.add(path, "must be an object")
@@ -171,7 +159,7 @@ def _weights(value: Any, path: str, problems: Problems) -> Any:
     if not isinstance(value, Mapping) or not 1 <= len(value) <= MAX_SCORES:
         problems.add(path, f"must be an object of 1 to {MAX_SCORES} weights by the names of scores")
         return value
-    weigh, read = _number(1e-6, 1e6), {}
+    weigh, read = number_from(1e-6, 1e6), {}
     for name, weight in value.items():
         SCORE_NAME(name, at(path, str(name)), problems)
         read[name] = weigh(weight, at(path, str(name)), problems)
@@ -187,21 +175,21 @@ def _refuse(_options: Options, _text: str, _targets: list[Any], _tools: Tools) -
 
 
 SCORE_NAME: Final = _matching(
-    _NAME, "must be 1 to 80 letters, digits, '.', '_' or '-', beginning with a letter or digit"
+    SCORER_NAME, "must be 1 to 80 letters, digits, '.', '_' or '-', beginning with a letter or digit"
 )
 OPTIONS: Final[dict[str, Option]] = {
     "name": Option(REQUIRED, SCORE_NAME),
     "digest": Option("", _matching(re.compile(f"|{_DIGEST.pattern}"), "must be 64 hexadecimal digits")),
     "options": Option({}, _json_object),
     "decides": Option("", text_of(at_most=80)),
-    "weights": Option(None, _or_none(_weights)),
-    "pass_at": Option(None, _or_none(_number(0, 1))),
-    "seconds": Option(10.0, _number(0.1, 600)),
+    "weights": Option(None, or_none(_weights)),
+    "pass_at": Option(None, or_none(number_from(0, 1))),
+    "seconds": Option(10.0, number_from(0.1, 600)),
 }
 CONFINED: Final[dict[str, Option]] = {
-    "memory_mb": Option(1024, _whole(64, 65_536)),
-    "processes": Option(1, _whole(1, 64)),
-    "scratch_mb": Option(0, _whole(0, 4096)),
+    "memory_mb": Option(1024, whole_from(64, 65_536)),
+    "processes": Option(1, whole_from(1, 64)),
+    "scratch_mb": Option(0, whole_from(0, 4096)),
 }
 
 
@@ -214,6 +202,7 @@ def _kind(name: str, options: Mapping[str, Option]) -> ScorerKind:
         score=_refuse,
         needs_target=lambda _options: False,
         conflict=_conflict,
+        scores_here=False,
         is_external=True,
     )
 

@@ -54,8 +54,8 @@ class ScorerKind:
     targets only, and a list that holds at least one target where `needs_target` says so.
     `conflict` says which options contradict each other, or None. `reads_answers` says whether a score names the answer
     that it read, so that two responses can be told to give one answer. `reads_calls`: of an answer with calls it reads
-    those and not the words. `is_external`: a worker
-    runs it, and `score` refuses.
+    those and not the words. `scores_here`: a
+    rule of ours scores; where none does, `score` refuses. `is_external`: a worker runs it.
     """
 
     name: str
@@ -67,6 +67,7 @@ class ScorerKind:
     conflict: Callable[[Options], str | None] = lambda _: None
     reads_answers: Callable[[Options], bool] = lambda _: True
     reads_calls: bool = False
+    scores_here: bool = True
     is_external: bool = False
 
 
@@ -106,6 +107,30 @@ def text_of(*, at_least: int = 0, at_most: int) -> Reader:
     def read(value: Any, path: str, problems: Problems) -> Any:
         if not isinstance(value, str) or not at_least <= len(value) <= at_most:
             problems.add(path, f"must be text of {at_least} to {at_most} characters")
+        return value
+
+    return read
+
+
+def or_none(reader: Reader) -> Reader:
+    return lambda value, path, problems: None if value is None else reader(value, path, problems)
+
+
+def number_from(least: float, most: float) -> Reader:
+    def read(value: Any, path: str, problems: Problems) -> Any:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not is_number or not least <= value <= most:
+            problems.add(path, f"must be a number from {least:g} to {most:g}")
+            return value
+        return float(value)
+
+    return read
+
+
+def whole_from(least: int, most: int) -> Reader:
+    def read(value: Any, path: str, problems: Problems) -> Any:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            problems.add(path, f"must be a whole number from {least} to {most}")
         return value
 
     return read

@@ -36,6 +36,14 @@ def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
     )
 
 
+def first_number(text: str) -> float | None:
+    """Return the first number in a text, by the default options; None without one."""
+    options = {name: option.default for name, option in NUMBER.options.items()}
+    match = _pattern(options["decimal"], options["thousands"]).search(text)
+    value = None if match is None else _read(match, options)
+    return None if value is None else float(value)
+
+
 def _read(match: re.Match[str], options: Options) -> Decimal | None:
     """Return the value of one written number, None if it exceeds the limits."""
     whole = "".join(char for char in match["whole"] if char.isdigit())

@@ -12,6 +12,7 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring.choice import CHOICE
 from evalboard.core.scoring.external import COMMAND, HTTP, PYTHON
 from evalboard.core.scoring.json_value import JSON
+from evalboard.core.scoring.judge import JUDGE, find_plan_problems
 from evalboard.core.scoring.kind import REQUIRED, Option, Score, ScorerKind, Tools, failed, one_of
 from evalboard.core.scoring.number import NUMBER
 from evalboard.core.scoring.recorded import RECORDED
@@ -21,7 +22,7 @@ from evalboard.core.scoring.wording import CONTAINS, EXACT
 
 KINDS: Mapping[str, ScorerKind] = {
     kind.name: kind
-    for kind in (EXACT, CONTAINS, REGEX, NUMBER, CHOICE, JSON, TOOL_CALLS, PYTHON, COMMAND, HTTP, RECORDED)
+    for kind in (EXACT, CONTAINS, REGEX, NUMBER, CHOICE, JSON, TOOL_CALLS, PYTHON, COMMAND, HTTP, JUDGE, RECORDED)
 }
 MAX_TEXT_CHARS = 1_000_000  # far beyond what 32,768 tokens write; longer texts are not scored
 MAX_TARGETS = 1000  # of which any one is right
@@ -46,7 +47,7 @@ def read_spec(spec: Any, path: str, problems: Problems) -> Spec | None:
         problems.add(at(path, "kind"), f"must be one of {', '.join(KINDS)}")
         return None
     kind = KINDS[spec["kind"]]
-    options = kind.options if kind is RECORDED or kind.is_external else {**kind.options, **READS}
+    options = {**kind.options, **READS} if kind.scores_here else kind.options
     mistakes = Problems()
     for name in spec:
         if name != "kind" and name not in options:
@@ -93,11 +94,16 @@ def target_problems(spec: Spec, target: Any, path: str) -> Iterator[tuple[str, s
 def plan(default: Spec | None, cases: Mapping[str, Spec]) -> dict[str, Any]:
     """Return {"default", "cases"}: the completed default and the scorers of the cases that have their own.
 
-    Raises InvalidInput where a spec is wrong.
+    Raises InvalidInput where a spec is wrong, or one cannot be beside a judge.
     """
     filled = None if default is None else check_spec(default)
     own = {case_id: check_spec(spec, path=f"scorer of {case_id}") for case_id, spec in cases.items()}
-    return {"default": filled, "cases": {case_id: spec for case_id, spec in own.items() if spec != filled}}
+    made = {"default": filled, "cases": {case_id: spec for case_id, spec in own.items() if spec != filled}}
+    problems = Problems()
+    for place, text in find_plan_problems(made).items():
+        problems.add(place, text)
+    problems.raise_if_any("The scorer is not valid")
+    return made
 
 
 def plan_digest(scoring_plan: Plan) -> str:
@@ -113,12 +119,13 @@ def reads_answers(scoring_plan: Plan) -> bool:
 
 def reads_thinking(scoring_plan: Plan) -> bool:
     """Tell whether a scorer of a plan reads what the model thought, with its answer or without."""
-    return any("reads" in spec or KINDS[spec["kind"]].is_external for spec in _specs(scoring_plan))
+    kinds = ((KINDS[spec["kind"]], spec) for spec in _specs(scoring_plan))
+    return any(kind.is_external or (kind.scores_here and "reads" in spec) for kind, spec in kinds)
 
 
 def scores_here(scoring_plan: Plan) -> bool:
-    """Tell whether every scorer of a plan can score new responses here: none needs a log or a worker."""
-    return not any(spec["kind"] == RECORDED.name or KINDS[spec["kind"]].is_external for spec in _specs(scoring_plan))
+    """Return whether every scorer of a plan scores here, without a log, a worker or a judge."""
+    return all(KINDS[spec["kind"]].scores_here for spec in _specs(scoring_plan))
 
 
 def scorer_for(scoring_plan: Plan, case_id: str) -> Spec:
@@ -142,12 +149,11 @@ def score(
 
     text: the answer; a kind reads its words, or the calls that an API gave apart from them. thinking: what was thought
     before it, None where nothing is apart. is_truncated: it was cut before any answer. Never raises for any text or
-    target; a spec that is not valid raises InvalidInput, and so does one of the kind `recorded`, which has no rule to
-    score by.
+    target; a spec that is not valid raises InvalidInput, and so does one of a kind that has no rule to score by.
     """
     filled = _completed(canonical_json(dict(spec)))
     kind = KINDS[filled["kind"]]
-    reads = filled.get("reads", ANSWER)
+    reads = filled.get("reads", ANSWER) if kind.scores_here else ANSWER
     if reads == ANSWER and is_truncated:
         return TRUNCATED  # no scorer is asked: an empty answer may be a right one, and here there is none
     if reads == THINKING and thinking is None:

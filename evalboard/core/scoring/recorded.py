@@ -28,4 +28,5 @@ RECORDED = ScorerKind(
     score=_score,
     needs_target=lambda _options: False,
     reads_answers=lambda _options: False,
+    scores_here=False,
 )

@@ -17,7 +17,11 @@ MAX_ALTERNATIVES = 20  # vLLM's own cap on logprobs
 MIN_ALTERNATIVES = 2  # a margin needs two
 LIMITS = ("max_completion_tokens", "max_tokens")  # the first one that is given counts, as vLLM has it
 READ = ("model", "messages", "tools", "stop", "logprobs", "top_logprobs", *LIMITS)
-_OF_PROFILE = ("logprobs", "reasoning_tags")  # fields of sampling that mean something else in a body, or nothing
+_OF_PROFILE = (
+    "logprobs",
+    "reasoning_tags",
+    "max_completion_tokens",
+)  # fields of sampling that mean something else in a body, or nothing
 # Fields that may hold a value which asks for nothing that is not done here anyway.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "n": (1,),

@@ -140,6 +140,11 @@ def digest_suite(head: SuiteHead, case_digests: Sequence[str]) -> str:
     return digest_json({**limits, "scorer": head.scorer, "cases": list(case_digests)})
 
 
+def digest_asked(max_tokens: int, stop: Sequence[str], case_digests: Sequence[str]) -> str:
+    """Return the digest of what a suite version asks: it is equal where only the default scorer differs."""
+    return digest_json({"max_tokens": max_tokens, "stop": list(stop), "cases": list(case_digests)})
+
+
 def read_suite_json(text: str) -> Any:
     """Return the document in a JSON text. Raises InvalidInput for what strict JSON is not."""
     try:

@@ -69,7 +69,7 @@ def _sentences(node: ast.AST) -> Iterator[str]:
             return
         case ast.keyword(arg="help_text") | ast.Raise() | ast.Call(func=ast.Attribute(attr="add_error")):
             return
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="messages")) | ast.Name(id="_act")):
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="messages")) | ast.Name(id="_act" | "refuse")):
             return
         case ast.Constant(value=str(text)):
             pass

@@ -1,9 +1,9 @@
 // @ts-check
-/** Keys of a page: `?` help, `/` and Ctrl-K the search, and links that name a key of their own by `data-key`. */
+/** Keys of a page: `?` help, `/` and Ctrl-K the search, and links and buttons that name a key by `data-key`. */
 
 /**
  * What a key does here, or null where it belongs to the browser or to a field.
- * @param {{key: string, ctrlKey?: boolean, metaKey?: boolean, altKey?: boolean}} event
+ * @param {{key: string, repeat?: boolean, ctrlKey?: boolean, metaKey?: boolean, altKey?: boolean}} event
  * @param {boolean} isTyping
  * @returns {"help" | "find" | "link" | null}
  */
@@ -12,7 +12,8 @@ export function meaning(event, isTyping) {
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return null;
   if (event.key === "?") return "help";
   if (event.key === "/") return "find";
-  return /^[a-z[\]]$/.test(event.key) ? "link" : null;
+  // A key that is held down would press what the next page has there, before anybody read it.
+  return /^[a-z[\]]$/.test(event.key) && !event.repeat ? "link" : null;
 }
 
 /** @param {Document} page @param {() => void} openFind */
@@ -30,7 +31,7 @@ export function mount(page, openFind) {
       event.preventDefault();
       openFind();
     } else if (what === "link") {
-      /** @type {HTMLElement | null} */ (page.querySelector(`:is(a, summary)[data-key="${event.key}"]`))?.click();
+      /** @type {HTMLElement | null} */ (page.querySelector(`:is(a, summary, button)[data-key="${event.key}"]`))?.click();
     }
   });
 }

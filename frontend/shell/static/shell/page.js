@@ -9,6 +9,7 @@ import { mount as mountPlaces } from "./places.js";
 import { mount as mountPrint } from "./print.js";
 import { mount as mountSections } from "./sections.js";
 import { mount as mountTheme } from "./themes.js";
+import { mount as mountTyped } from "./typed.js";
 
 document.querySelectorAll("[data-theme-switch]").forEach((button) => mountTheme(/** @type {HTMLElement} */ (button)));
 mountCopy(document);
@@ -17,4 +18,5 @@ mountFollow(document);
 mountPlaces(document);
 mountPrint(document);
 mountSections(document);
+mountTyped(document);
 mountOnce(document);  // after those that send a form themselves
