@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evalboard.client.rest import RestClient
     from evalboard.contract.vendors import VendorCard, VendorCell
 
-FORMS = ("text", "markdown", "csv", "json")
+FORMS = ("text", "markdown", "csv")
 
 
 def vendors(
@@ -39,8 +39,9 @@ def vendors(
     verify: Annotated[
         bool, typer.Option("--verify", help="With --measure, also verify each endpoint's weights by the suite.")
     ] = False,
-    form: Annotated[str, typer.Option("--format", metavar="text|markdown|csv|json", help="Output format.")] = "text",
+    form: Annotated[str, typer.Option("--format", metavar="text|markdown|csv", help="Output format.")] = "text",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the card as JSON.")] = False,
 ) -> None:
     """Compare endpoints that claim one model: the newest checks of each, side by side."""
     if form not in FORMS:
@@ -56,7 +57,7 @@ def vendors(
             _measure(client, slugs, reference, suite if verify else "", give_up_after)
             card = client.vendor_card(**query)
     decide()
-    typer.echo(json.dumps(card.json, ensure_ascii=False) if form == "json" else render_card(card.value, form))
+    typer.echo(json.dumps(card.json, ensure_ascii=False) if as_json else render_card(card.value, form))
     is_fault = any(cell.state == "fault" for row in card.value.rows for cell in row.cells)
     raise typer.Exit(NO_SHIP if is_fault else 0)
 

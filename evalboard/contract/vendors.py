@@ -35,7 +35,7 @@ class VendorColumn(Contract):
 
 
 class VendorCard(Contract):
-    """What is known of endpoints that claim one model: their newest probes up to a time. There is no total score."""
+    """The newest probes of endpoints that claim one model, up to a time. There is no total score."""
 
     suite: Annotated[str | None, says(description="the suite that `verify` used; null: any")]
     reference: Annotated[str | None, says(description="the endpoint that the others are compared with; null: none")]

@@ -106,10 +106,10 @@ def _read_column(
         for row in check.finding["numbers"]["rows"]:
             state = _OF_PARAMETERS.get(row["state"], row["state"])
             cells[f"{PARAMETER}{row['parameter']}"] = _dated(check, state, describe_row(row))
-    of_suite = {"parameters__suite": suite} if suite else {}
-    if (verified := _newest(endpoint, Kind.VERIFY, until, **of_suite)) is not None and verified.finding:
-        found = verified.finding
-        cells["verify"] = _dated(verified, _VERIFIED.get(found["state"], "unclear"), found["sentence"])
+    suite_filter = {"parameters__suite": suite} if suite else {}
+    if (verified := _newest(endpoint, Kind.VERIFY, until, **suite_filter)) is not None and verified.finding:
+        finding = verified.finding
+        cells["verify"] = _dated(verified, _VERIFIED.get(finding["state"], "unclear"), finding["sentence"])
     price = probe.price if probe is not None else endpoint.price if until is None else {}
     if price:
         cells["price"] = contract.VendorCell(
@@ -155,7 +155,7 @@ def _describe_column(endpoint: EndpointRecord, until: datetime | None) -> contra
 def _find_mix(
     endpoint: EndpointRecord, probe: ProbeRecord | None, facts: Mapping[str, Any]
 ) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
-    """Return why several vendors may answer, and what each vendor's own endpoint would have: name, changed fields."""
+    """Return why several vendors may answer, and of each vendor its name and its endpoint's fields."""
     host = urlsplit(endpoint.base_url).hostname or ""
     is_several = len(facts["builds"]) > 1 or len(facts["models"]) > 1
     if host == OPENROUTER or host.endswith(f".{OPENROUTER}"):

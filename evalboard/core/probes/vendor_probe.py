@@ -1,4 +1,4 @@
-"""Judge what a vendor probe saw of an endpoint, by itself or next to the reference's (docs/probes.md has the rules).
+"""Judge vendor probes, each alone or next to a reference (docs/probes.md has the rules).
 
 A row names a fault only where chance gives as much in at most one honest endpoint of 1,000. Else it says that it
 cannot tell: a false accusation is worse than a miss.
@@ -251,7 +251,7 @@ def _share_row(name: str) -> Callable[[Facts, Facts | None], Verdict]:
 
 
 def _skill_row(name: str) -> Callable[[Facts, Facts | None], Verdict]:
-    """Judge a share that the model decides, not the server: without a reference it is no fault of the vendor."""
+    """Judge a share that the model decides: without a reference it is no fault of the vendor."""
 
     def judge(facts: Facts, reference: Facts | None) -> Verdict:
         state, detail = _share_row(name)(facts, reference)
@@ -262,7 +262,7 @@ def _skill_row(name: str) -> Callable[[Facts, Facts | None], Verdict]:
 
 
 def _prompt_tokens(facts: Facts, reference: Facts | None) -> Verdict:
-    """Compare differences of counts, which do not depend on a template that adds the same to every prompt."""
+    """Compare counts but for a constant, which a template may add to every prompt."""
     own = facts["prompt_tokens"]
     if not own:
         return "unclear", {"why": "no_counts", "n": 0}
@@ -279,7 +279,7 @@ def _prompt_tokens(facts: Facts, reference: Facts | None) -> Verdict:
 
 
 def _stream(facts: Facts, reference: Facts | None) -> Verdict:
-    """Compare streamed texts with texts asked for again: both differ as often where streaming changes nothing."""
+    """Compare streamed with repeated texts: both differ as often if streaming changes nothing."""
     own = facts["stream"]
     n, n_other = own["n_stream"], own["n_stream_other"]
     detail = {**own, "n": n}
@@ -293,7 +293,7 @@ def _stream(facts: Facts, reference: Facts | None) -> Verdict:
 
 
 def _context(facts: Facts, reference: Facts | None) -> Verdict:
-    """By the server's own count of tokens; else by a code word that is lost with the start of a long prompt."""
+    """Judge by the server's count of tokens, else by a code word at the start of a long prompt."""
     own = facts["context"]
     detail = {**own, "n": own["n_long"], "expected": None}
     if not own["n_long"]:
@@ -320,7 +320,7 @@ def _context(facts: Facts, reference: Facts | None) -> Verdict:
 
 
 def _answers(facts: Facts, reference: Facts | None) -> Verdict:
-    """By logprobs of first tokens, and by how early texts leave the reference's."""
+    """Judge by logprobs of first tokens, and by how early texts leave the reference's."""
     own = facts["answers"]
     detail: dict[str, Any] = {"n": len(own["texts"]), "n_early": None, "nats": None, "n_logprobs": 0}
     if reference is None:
@@ -356,7 +356,7 @@ def _parts_early(one: str, other: str) -> bool:
 
 
 def _one_model(facts: Facts, reference: Facts | None) -> Verdict:
-    """Answers that name several models, or a fallback, are the server's own words: no chance is in them."""
+    """Judge by the names in the answers, and by fallbacks: no chance is in them."""
     names = Counter[str](facts["models"]).most_common()
     detail = {"n": sum(n for _, n in names), "names": names[:MAX_NAMES], "n_fallback": facts["n_fallback"]}
     if not names and not facts["n_fallback"]:
