@@ -161,7 +161,7 @@ FAULTY: dict[str, tuple[Change, set[str]]] = {
     "eight-bit": (is_8_bit, {"answers"}),
     "stream": (streams_otherwise, {"stream"}),
     "format": (ignores_format, {"json_schema"}),
-    "fallback": (falls_back, {"one_model", "one_build"}),
+    "fallback": (falls_back, {"one_model"}),
 }
 
 

@@ -93,14 +93,14 @@ def render_card(card: "VendorCard", form: str) -> str:
         marked = [f"| {' | '.join(map(escape, each))} |" for each in cells]
         return "\n".join([marked[0], f"|{' --- |' * len(heads)}", *marked[1:]])
     shown = [(row.label, *map(_render_state, row.cells)) for row in card.rows]
-    faults = [
+    sentences = [
         f"{column.endpoint}, {row.label}: {cell.sentence}"
         for row in card.rows
         for column, cell in zip(card.endpoints, row.cells, strict=True)
-        if cell.state == "fault"
+        if cell.state in ("fault", "several")
     ]
     mixed = [line for column in card.endpoints if column.mixes for line in (column.mixes, *column.commands)]
-    return as_typed("\n".join([*columns([heads, *shown]), *faults, *mixed]))
+    return as_typed("\n".join([*columns([heads, *shown]), *sentences, *mixed]))
 
 
 def _render_state(cell: "VendorCell") -> str:

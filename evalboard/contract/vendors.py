@@ -4,7 +4,7 @@ from typing import Annotated
 
 from evalboard.contract.base import Contract, Count, Id, Instant, says
 
-CELL_STATES = ("good", "fault", "refused", "ignored", "unclear", "measured", "not_measured")
+CELL_STATES = ("good", "fault", "refused", "ignored", "unclear", "measured", "several", "not_measured")
 
 
 class VendorCell(Contract):

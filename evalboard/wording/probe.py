@@ -374,7 +374,7 @@ def _vendor(numbers: Numbers) -> str:
     by_state: dict[str, list[str]] = {}
     for row in numbers["vendor_rows"]:
         by_state.setdefault(row["state"], []).append(VENDOR_LABELS[row["row"]])
-    shown = (("fault", "Faults"), ("refused", "Refused"), ("unclear", "Undecided"))
+    shown = (("fault", "Faults"), ("several", "Several"), ("refused", "Refused"), ("unclear", "Undecided"))
     parts = [f"{word}: {', '.join(by_state[state])}." for state, word in shown if state in by_state]
     n_good = len(by_state.get("good", ()))
     judged = f"{n_good} of {counted(len(numbers['vendor_rows']), 'row')} {'is' if n_good == 1 else 'are'} good."

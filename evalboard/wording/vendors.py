@@ -35,6 +35,7 @@ STATE_WORDS = {
     "measured": "measured",
     "not_measured": "not measured",
     "ignored": "ignored",
+    "several": "several",
 }
 # What each share counts: all of them, and how a bad one is called.
 _COUNTED = {
@@ -151,6 +152,9 @@ ROWS = Messages(
             "answers_good": _answers,
             "one_model_good": _names,
             "one_build_good": _names,
+            "one_build_several": lambda detail: (
+                f"{detail['n_names']} builds answer. {_names(detail)} Ask whether each serves the same model."
+            ),
             "latency_measured": _latency,
             "latency_unclear": "Cannot tell: no call was timed.",
         },
@@ -166,7 +170,6 @@ ROWS = Messages(
                 f"{_answers(detail)} Other kernels do less: ask for its weights and precision, and verify."
             ),
             "one_model_fault": lambda detail: f"Several models answer. {_names(detail)}",
-            "one_build_fault": lambda detail: f"{detail['n_names']} builds answer. {_names(detail)}",
         },
     },
 )

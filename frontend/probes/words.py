@@ -22,7 +22,14 @@ from runs.models import ProbeRecord
 NAMED = 3  # of the probes that need attention
 RESOLVED = "suite_version"  # a canary or an audit always takes the suite's newest
 
-CELL_STANDINGS = {"good": "good", "fault": "bad", "ignored": "unsettled", "refused": "unsettled", "measured": "early"}
+CELL_STANDINGS = {
+    "good": "good",
+    "fault": "bad",
+    "ignored": "unsettled",
+    "refused": "unsettled",
+    "several": "unsettled",
+    "measured": "early",
+}
 GLYPHS = {"good": "pass", "bad": "warning", "unsettled": "inconclusive", "early": "idle", "unknown": "incomplete"}
 INKS = {"good": "pass", "bad": "partly", "unsettled": "partly", "early": "quiet-ink", "unknown": "quiet-ink"}
 

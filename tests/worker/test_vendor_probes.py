@@ -36,6 +36,7 @@ def test_eight_faults_are_named_and_two_honest_vendors_pass(start: Start, runner
     assert {slug: faults(cards[slug], maker) for slug in FAULTY} == {slug: named for slug, (_, named) in FAULTY.items()}
     assert set(rows(cards["honest-a"], maker).values()) == {"good", "measured"}
     assert cards["honest-a"].finding["state"] == "measured", cards["honest-a"].finding["sentence"]
+    assert rows(cards["fallback"], maker)["one_build"] == "several"
     assert cards["stream"].finding["state"] == "faults"
     assert "Faults: streamed text." in cards["stream"].finding["sentence"]
 

@@ -36,12 +36,13 @@ USUAL_EARLY = 0.25  # the share of texts that another kernel or batch moves that
 LOGPROB_LIMIT = 0.2  # nats, the median over prompts of the mean difference
 MIN_COMPARED = 10  # prompts
 MIN_SHARED = 3  # alternatives that both list
+TOO_LONG = "prompt_too_long: "  # how the error of a call begins whose prompt has no room
 ENDINGS = frozenset({"stop", "length", "tool_calls", "function_call", "content_filter"})
 MAX_WORDS, MAX_TEXT, MAX_NAMES = 200, 400, 6
 
 Facts = Mapping[str, Any]
 Verdict = tuple[str, dict[str, Any]]  # a state of VENDOR_STATES, and what the sentence is made of
-VENDOR_STATES = ("good", "fault", "refused", "unclear", "measured", "not_measured")
+VENDOR_STATES = ("good", "fault", "refused", "unclear", "measured", "several", "not_measured")
 
 
 def judge_vendor_probe(calls: Iterable[ProbeExchange], *, parameters: Mapping[str, Any]) -> ProbeResult:
@@ -297,7 +298,8 @@ def _context(facts: Facts, reference: Facts | None) -> Verdict:
     own = facts["context"]
     detail = {**own, "n": own["n_long"], "expected": None}
     if not own["n_long"]:
-        return ("refused" if own["words"] else "unclear"), {**detail, "why": "no_answer"}
+        is_refused = own["words"].startswith((REFUSED, TOO_LONG))
+        return ("refused" if is_refused else "unclear"), {**detail, "why": "no_answer"}
     short, middle, long = (own[f"tokens_{which}"] for which in ("short", "middle", "long"))
     n_sentences = facts.get("context_sentences")
     if short is not None and middle is not None and long is not None and n_sentences and middle > short:
@@ -365,12 +367,13 @@ def _one_model(facts: Facts, reference: Facts | None) -> Verdict:
 
 
 def _one_build(facts: Facts, reference: Facts | None) -> Verdict:
+    """Name several builds without blame: a large service updates its servers one by one."""
     names = Counter[str](facts["builds"]).most_common()
     n = sum(n for _, n in names)
     detail = {"n": n, "names": names[:MAX_NAMES], "n_names": len(names)}
     if not names or names_calls(len(names), n):
         return "unclear", {**detail, "why": "no_names"}
-    return ("fault" if len(names) > 1 else "good"), detail
+    return ("several" if len(names) > 1 else "good"), detail
 
 
 def _latency(facts: Facts, reference: Facts | None) -> Verdict:
