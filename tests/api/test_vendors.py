@@ -120,6 +120,19 @@ def test_azure_names_the_deployment_where_two_models_answer() -> None:
     )
 
 
+def test_litellm_names_a_tag_where_two_backends_answer() -> None:
+    probe = probes.vendor_probed("proxy", lambda call: replace(honest(call), backend=f"gpu-{call.prompt % 2}"))
+    assert read_vendor_card(endpoints="proxy").endpoints[0].mixes is None  # nothing says that it is a LiteLLM
+    for bucket in probe.buckets.select_related("fingerprint"):
+        bucket.fingerprint.manifest["source"]["backend_from"] = "litellm"
+        bucket.fingerprint.save()
+    [column] = read_vendor_card(endpoints="proxy").endpoints
+    assert column.commands == (
+        "evalboard endpoint add proxy-tag --base-url http://127.0.0.1:9/v1 --model paint-1b "
+        '--extra-body \'{"tags":["TAG"]}\'',
+    )
+
+
 def test_rest_refuses_names_and_times_in_words(api: Api) -> None:
     probes.vendor_probed("a")
     assert api.get("/vendors/?endpoints=a").json()["endpoints"][0]["endpoint"] == "a"

@@ -25,7 +25,7 @@ def states(change: Change, reference: Change | None = None) -> dict[str, str]:
 
 
 def noisy(rng: np.random.Generator, *, nats: float, flips: float, bad: float) -> Change:
-    """Return an honest vendor: noise in logprobs, tokens that near ties flip, and bad tool calls of the model itself."""
+    """Return an honest vendor: noise in logprobs, flipped near ties, and bad tool calls of the model itself."""
 
     def answer(call: ProbeExchange) -> ProbeExchange:
         own = np.random.default_rng(call.prompt)  # the model's answer to the prompt, alike for every vendor

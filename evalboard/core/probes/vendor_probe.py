@@ -1,4 +1,4 @@
-"""Judge vendor probes, each alone or next to a reference (docs/probes.md has the rules).
+"""Judge the rows of a vendor card; docs/probes.md has the rules.
 
 A row names a fault only where chance gives as much in at most one honest endpoint of 1,000. Else it says that it
 cannot tell: a false accusation is worse than a miss.
