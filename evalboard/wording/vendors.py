@@ -137,6 +137,7 @@ ROWS = Messages(
             "unclear": "Cannot tell.",
             "no_answer": "Cannot tell: no call that shows it was answered.",
             "no_reference": "Not compared: no reference was measured.",
+            "is_reference": "It is the reference.",
             "no_counts": "Cannot tell: too few answers have a count of prompt tokens.",
             "no_names": "Cannot tell: the answers do not name it, or each names another.",
             "not_repeated": "Cannot tell: repeats of one prompt already differ, and there are too few logprobs.",

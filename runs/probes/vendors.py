@@ -101,7 +101,10 @@ def _read_column(
         known = {} if reference is None or reference == endpoint else {"parameters": probe.parameters}
         other = _newest(reference, Kind.VENDOR, until, **known) if reference is not None and known else None
         facts = [each.finding["numbers"]["facts"] for each in (probe, other) if each is not None and each.finding]
-        cells |= {row["row"]: _cell(probe, row["state"], row) for row in judge_vendor_facts(*facts)}
+        cells |= {row["row"]: _cell(probe, row) for row in judge_vendor_facts(*facts)}
+        if reference == endpoint:
+            own = {"sentence": ROWS.write("is_reference")}
+            cells |= {name: cell.model_copy(update=own) for name, cell in cells.items() if cell.state == "not_measured"}
     if (check := _newest(endpoint, Kind.CAPABILITY, until)) is not None and check.finding:
         for row in check.finding["numbers"]["rows"]:
             state = _OF_PARAMETERS.get(row["state"], row["state"])
@@ -129,8 +132,8 @@ def _newest(endpoint: EndpointRecord, kind: str, until: datetime | None, **field
     return (probes if until is None else probes.filter(finished_at__lte=until)).first()
 
 
-def _cell(probe: ProbeRecord, state: str, row: Mapping[str, Any]) -> contract.VendorCell:
-    return _dated(probe, state, describe_vendor_row(row), row["detail"].get("n"))
+def _cell(probe: ProbeRecord, row: Mapping[str, Any]) -> contract.VendorCell:
+    return _dated(probe, row["state"], describe_vendor_row(row), row["detail"].get("n"))
 
 
 def _dated(probe: ProbeRecord, state: str, sentence: str, n: int | None = None) -> contract.VendorCell:
@@ -162,20 +165,23 @@ def _find_mix(
         given = endpoint.extra_body.get("provider") or {}
         if isinstance(given, Mapping) and len(given.get("only") or ()) == 1 and given.get("allow_fallbacks") is False:
             return "", []
-        names = sorted(facts["builds"]) or ["PROVIDER"]
+        names = _list_backends(probe, "openrouter") or ["PROVIDER"]
         pinned = [(name, {"provider": {"only": [name], "allow_fallbacks": False}}) for name in names]
         return "openrouter", [(name, {"extra_body": {**endpoint.extra_body, **body}}) for name, body in pinned]
     if host.endswith(AZURE):
         return ("azure", [("DEPLOYMENT", {"model": "DEPLOYMENT"})]) if is_several else ("", [])
-    if is_several and probe is not None and LITELLM in _sources(probe):
+    if is_several and _list_backends(probe, LITELLM):
         return "litellm", [("TAG", {"extra_body": {**endpoint.extra_body, "tags": ["TAG"]}})]
     return "", []
 
 
-def _sources(probe: ProbeRecord) -> set[str]:
-    """Return what names the backends of a probe's answers."""
+def _list_backends(probe: ProbeRecord | None, source: str) -> list[str]:
+    """Return the backends of a probe's answers that this source names."""
+    if probe is None:
+        return []
     buckets: Iterable[BucketRecord] = probe.buckets.select_related("fingerprint")
-    return {bucket.fingerprint.manifest.get("source", {}).get("backend_from", "") for bucket in buckets}
+    known = [bucket.fingerprint.manifest.get("source", {}) for bucket in buckets]
+    return sorted({each["backend"] for each in known if each.get("backend_from") == source})
 
 
 def _command(endpoint: EndpointRecord, name: str, changed: Mapping[str, Any]) -> str:

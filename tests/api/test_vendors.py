@@ -23,6 +23,13 @@ def states(card: Any, endpoint: str) -> dict[str, str]:
     return {row.row: row.cells[place].state for row in card.rows}
 
 
+def name_source(probe: ProbeRecord, source: str) -> None:
+    """Have the backends of a probe's answers be named by a gateway."""
+    for bucket in probe.buckets.select_related("fingerprint"):
+        bucket.fingerprint.manifest["source"]["backend_from"] = source
+        bucket.fingerprint.save()
+
+
 def test_the_card_has_a_row_for_everything_and_says_what_was_not_measured() -> None:
     probes.vendor_probed("maker")
     probes.vendor_probed("a")
@@ -51,6 +58,17 @@ def test_the_price_is_that_of_the_day_of_the_probe() -> None:
     EndpointRecord.objects.update(price={**price, "input": "3"})
     [cell] = [row.cells[0] for row in read_vendor_card(endpoints="a").rows if row.row == "price"]
     assert (cell.state, cell.sentence) == ("measured", "Input 2.50, output 10 USD for a million tokens.")
+
+
+def test_the_reference_is_not_compared_with_itself() -> None:
+    probes.vendor_probed("maker")
+    rows = {row.row: row.cells[0].sentence for row in read_vendor_card(endpoints="maker", reference="maker").rows}
+    assert rows["answers"] == rows["prompt_tokens"] == "It is the reference."
+
+
+def test_a_fingerprint_is_no_provider_of_openrouter() -> None:
+    probes.vendor_probed("mixed", base_url="https://openrouter.ai/api/v1")
+    assert '"only":["PROVIDER"]' in read_vendor_card(endpoints="mixed").endpoints[0].commands[0]
 
 
 def test_a_gateway_is_probed_without_its_bypass() -> None:
@@ -102,7 +120,8 @@ def test_a_capability_check_and_a_verification_are_rows_too() -> None:
     ],
 )
 def test_an_endpoint_that_mixes_providers_gets_the_command_of_one(fields: dict[str, Any], commands: list[str]) -> None:
-    probes.vendor_probed("mixed", lambda call: replace(honest(call), backend="DeepInfra"), **fields)
+    probe = probes.vendor_probed("mixed", lambda call: replace(honest(call), backend="DeepInfra"), **fields)
+    name_source(probe, "openrouter")
     [column] = read_vendor_card(endpoints="mixed").endpoints
     assert list(column.commands) == commands
     assert (column.mixes is None) == (not commands)
@@ -123,9 +142,7 @@ def test_azure_names_the_deployment_where_two_models_answer() -> None:
 def test_litellm_names_a_tag_where_two_backends_answer() -> None:
     probe = probes.vendor_probed("proxy", lambda call: replace(honest(call), backend=f"gpu-{call.prompt % 2}"))
     assert read_vendor_card(endpoints="proxy").endpoints[0].mixes is None  # nothing says that it is a LiteLLM
-    for bucket in probe.buckets.select_related("fingerprint"):
-        bucket.fingerprint.manifest["source"]["backend_from"] = "litellm"
-        bucket.fingerprint.save()
+    name_source(probe, "litellm")
     [column] = read_vendor_card(endpoints="proxy").endpoints
     assert column.commands == (
         "evalboard endpoint add proxy-tag --base-url http://127.0.0.1:9/v1 --model paint-1b "
