@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evalboard.contract.labels import RunLabels
 
 MAX_SENT = 1000  # labels, the most that the server takes at a time
-SAID = {"right": True, "true": True, "1": True, "wrong": False, "false": False, "0": False}
+WORDS = {"right": True, "true": True, "1": True, "wrong": False, "false": False, "0": False}
 FIELDS = ("case", "repeat", "text", "label")
 
 
@@ -62,10 +62,10 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
 def _read_row(row: Any, place: str) -> dict[str, Any]:
     if not isinstance(row, dict) or not row.keys() <= {*FIELDS} or not row.keys() >= {"case", "label"}:
         raise WrongUse(f"{place}: give case, label, and repeat or text, and nothing else.")
-    said = SAID.get(str(row["label"]).strip().lower())
-    if said is None:
+    is_right = WORDS.get(str(row["label"]).strip().lower())
+    if is_right is None:
         raise WrongUse(f"{place}: the label is {row['label']}; write right or wrong.")
-    given = {"case": row["case"], "is_right": said}
+    given = {"case": row["case"], "is_right": is_right}
     if (repeat := row.get("repeat")) not in (None, ""):
         if not str(repeat).isascii() or not str(repeat).isdigit():
             raise WrongUse(f"{place}: the repeat is {repeat}; write a whole number.")

@@ -10,7 +10,7 @@ Label = Annotated[Share, says(description="1 is right, 0 is wrong; the mean wher
 
 
 class LabelledAnswer(Contract):
-    """An answer of a run that somebody labelled, in the order of the run's random sample.
+    """An answer of a run with a label, in the order of the run's random sample.
 
     The same text to the same case is one answer, in every run of the suite.
     """

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from evalboard.contract.labels import LabelledAnswer, RunLabels
 from evalboard.core.errors import InvalidInput
 from evalboard.wording import labels as wording
-from frontend.shell.forms import reporting
+from frontend.shell.forms import once, reporting
 from frontend.shell.lists import parse_number, read_view
 from runs import acts
 from runs.access import READ, RUN, requires
@@ -76,6 +76,7 @@ def _line(shown: RunLabels, place: int) -> dict[str, Any]:
 
 @requires(RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
+@once
 def label(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the next answer to label, without its score, or take what a person says of one.
 

@@ -28,7 +28,7 @@ def release_bundle(release_id: int) -> Iterator[bytes]:
         raise Conflict(f"A run of release {release_id} is at work; export it when all have ended.")
     release.require_document(decided.verdict)
     evidence: list[bytes] = []
-    release.verdicts.judge(decided.inputs, lambda gate: evidence.append(dump_evidence(gate)))
+    release.judge(decided.inputs, lambda gate: evidence.append(dump_evidence(gate)))
     cases = [_worst(decided, at) for at in range(len(decided.gates))]
     return write_bundle(_release(stored, decided), evidence, cases)
 

@@ -23,7 +23,7 @@ class LabelsIn(Strict):
 LABELS = Resource("label", RunLabels, run_labels, owner="user")
 
 label_list = serve(
-    LABELS.listed("labels", "Answers of a run that somebody labelled", LabelledAnswer, labelled_answers),
+    LABELS.listed("labels", "Answers of a run with a label", LabelledAnswer, labelled_answers),
     LABELS.made(
         "Label answers of a run as right or wrong",
         LabelsIn,

@@ -24,7 +24,7 @@ from runs.release.settling import (
     settle_release,
 )
 from runs.release.sign_offs import sign_release
-from runs.release.verdict_check import require_document, verdict_change
+from runs.release.verdict_check import judge, require_document, verdict_change
 from runs.release.verdicts import Decided, compare_gate, decide, decide_release
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "create_release",
     "decide",
     "decide_release",
+    "judge",
     "refuse_settling",
     "release_report",
     "release_stage",

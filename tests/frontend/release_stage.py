@@ -80,6 +80,7 @@ def side(run_id: int, points: tuple[float | None, ...], **changes: Any) -> GateS
         n_buckets=1,
         draws=Draws(),
         is_log=False,
+        cost=None,
     )
     return made.model_copy(update=changes)
 

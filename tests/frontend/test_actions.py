@@ -246,7 +246,7 @@ def test_the_sign_in_link_works_once(db):
         assert refused.status_code == 403
         page = refused.content.decode()
         assert "used already or is too old" in page
-        assert "role" not in page.partition("<main")[2], "no role helps against a link that was used"
+        assert "role" not in re.sub("<[^>]*>", "", page.partition("<main")[2]), "no role helps against a link that was used"
 
 
 def test_signing_in_leads_back_and_signing_out_ends_it(db):

@@ -170,7 +170,6 @@ def test_what_a_server_refuses_is_told_in_its_words(start: Start, runner: Runner
     assert f"Unknown parameter: '{name}'." in row["detail"]["words"]
 
 
-@pytest.mark.nightly
 def test_a_probe_says_what_it_would_cost_and_what_it_cost(start: Start, runner: Runner) -> None:
     start(price={"currency": "USD", "input": "1", "output": "2"})
     expectations: list[CostEstimate] = []
@@ -194,6 +193,7 @@ def test_a_probe_says_what_it_would_cost_and_what_it_cost(start: Start, runner: 
     assert (second.expected_cost, second.cost) == (None, first.cost)
 
 
+@pytest.mark.nightly
 def test_a_limit_by_another_name_is_no_refusal(start: Start, runner: Runner) -> None:
     start(refusing("max_tokens"))
     assert states(worked(runner, ask("capability")))["max_tokens"] == "honoured"
