@@ -89,6 +89,7 @@ urlpatterns = [
     path("releases/<int:release_id>/rerun/", release_actions.rerun, name="release_rerun"),
     path("probes/", probes.probes, name="probes"),
     path("probes/<int:probe_id>/", probes.probe, name="probe"),
+    path("vendors/", probes.vendors, name="vendors"),
     path("replays/", replays.replays, name="replays"),
     path("replays/<int:replay_id>/", replays.replay, name="replay"),
     *wings.gather("frontend.{}.views", "urlpatterns"),

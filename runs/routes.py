@@ -86,6 +86,7 @@ urlpatterns = [
     path("imports/<int:import_id>/", imports.import_detail, name="import"),
     path("probes/", probes.probe_list, name="probes"),
     path("probes/<int:probe_id>/", probes.probe_detail, name="probe"),
+    path("vendors/", probes.vendors, name="vendors"),
     path("probes/<int:probe_id>/calls/", probes.call_list, name="probe_calls"),
     path("probes/<int:probe_id>/against/<int:other>/", probes.against, name="probes_held"),
     path("schedules/", schedules.schedule_list, name="schedules"),

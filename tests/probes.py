@@ -5,12 +5,14 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from evalboard.contract.probe_kinds import OF_EXTERNAL_SERVERS
 from evalboard.core.probes import ProbeExchange, select_needed_calls
 from runs.models import BucketRecord, EndpointRecord, EngineProcess, ProbeRecord, ProfileRecord, WorkerRecord
 from runs.probes import claim_probe, create_probe, finish_probe, record_calls
 from runs.probes.read import probe_work
 from runs.served.backends import bucket_of, model_of
 from tests import build
+from tests.vendors import honest
 
 Answer = Callable[[ProbeExchange], ProbeExchange]
 
@@ -19,7 +21,7 @@ def ask(
     kind: str = "seed", *, on: str = "local", parameters: Mapping[str, Any] | None = None, user: Any = None
 ) -> ProbeRecord:
     """A queued probe; endpoint and profiles are made where they are not there. Only a remote one has capabilities."""
-    if kind == "capability" and on == "local":
+    if kind in OF_EXTERNAL_SERVERS and on == "local":
         on = remote("hosted")
     if not EndpointRecord.objects.filter(slug=on).exists():
         build.endpoint(on)
@@ -139,3 +141,9 @@ def other_bits_from(place: int) -> Answer:
 
 def failed(words: str) -> Answer:
     return lambda call: replace(call, error=words)
+
+
+def vendor_probed(slug: str, answer: Answer = honest, **fields: Any) -> ProbeRecord:
+    """Return a finished vendor probe of a server of others. fields: of its endpoint."""
+    ask("vendor", on=remote(slug, **fields))
+    return served_by_others(answer)

@@ -1,5 +1,6 @@
 """Make the calls of a probe to an external server, each of which names its backend."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -8,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from evalboard.calling.calls import Answered, CallOutcome, DecodeRequest, EndpointRefused, EndpointRests
-from evalboard.contract.probe_kinds import ProbeKind
-from evalboard.core.probes import ProbeExchange, choose_sampling, select_needed_calls
+from evalboard.contract.probe_kinds import OF_EXTERNAL_SERVERS, ProbeKind
+from evalboard.core.probes import TOOLS, WITH_TOOLS, ProbeExchange, choose_sampling, select_needed_calls
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
 from evalboard.importers.records import LoggedPositions, LoggedResponse
@@ -89,8 +90,9 @@ def _outcomes(
 
 
 def _request(place: int, call: ProbeExchange, work: ProbeWork, answered: Sequence[ProbeExchange]) -> DecodeRequest:
-    # A capability check says by itself all that it asks; what is neutral in a profile would be asked as well.
-    from_profile = {} if work.kind == ProbeKind.CAPABILITY else parse_profile(work.serving.profile_settings).sampling
+    # Such a probe says by itself all that it asks; what is neutral in a profile would be asked as well.
+    is_whole = work.kind in OF_EXTERNAL_SERVERS
+    from_profile = {} if is_whole else parse_profile(work.serving.profile_settings).sampling
     sampling: dict[str, Any] = {
         **from_profile,
         **choose_sampling(work.kind, work.parameters, call.group, answered),
@@ -98,7 +100,9 @@ def _request(place: int, call: ProbeExchange, work: ProbeWork, answered: Sequenc
     sampling.pop("reasoning_tags", None)
     if call.seed is not None:
         sampling["seed"] = call.seed
-    return DecodeRequest(case_index=place, messages=work.prompts[call.prompt], sampling=sampling)
+    has_tools = work.kind == ProbeKind.VENDOR and call.group in WITH_TOOLS
+    tools = [*TOOLS] if has_tools else None
+    return DecodeRequest(case_index=place, messages=work.prompts[call.prompt], sampling=sampling, tools=tools)
 
 
 def _with_answer(
@@ -116,7 +120,7 @@ def _with_answer(
     positions, served_by = response.positions, response.served_by
     retried = ("retried",) if facts.n_tries > 1 else ()
     bucket = bucket_of_answer(endpoint, served_by)
-    return replace(
+    answered = replace(
         call,
         token_ids=tuple(positions.token_ids.tolist()) if positions and positions.has_ids else (),
         text=_whole_text(response),
@@ -133,6 +137,30 @@ def _with_answer(
         clock_ahead=facts.clock_ahead,
         marks=tuple(dict.fromkeys((*response.flags, *retried))),
     )
+    return replace(answered, **_answer_as_sent(outcome, call.group)) if kind == ProbeKind.VENDOR else answered
+
+
+def _answer_as_sent(outcome: Answered, group: str) -> dict[str, Any]:
+    """Return what a vendor probe reads of an answer: its tool calls, its model, its time.
+
+    What must be JSON is read without the thinking, and all else with it, as other probes do.
+    """
+    body = outcome.exchange.body if outcome.exchange is not None else {}
+    message = body["choices"][0].get("message") or {}  # `read_answer` has seen to the choice
+    listed = message.get("tool_calls") or []
+    functions = [call["function"] for call in listed if isinstance(call, Mapping) and "function" in call]
+    called = [(each.get("name"), each.get("arguments")) for each in functions if isinstance(each, Mapping)]
+    facts = outcome.call
+    return {
+        **({"text": outcome.response.text} if group == "schema" else {}),
+        "tool_calls": tuple((_as_text(name), _as_text(arguments)) for name, arguments in called),
+        "model": facts.model_reported,
+        "seconds": (facts.ended_at - facts.started_at).total_seconds(),
+    }
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 
 
 def _whole_text(response: LoggedResponse) -> str:

@@ -28,6 +28,7 @@ from evalboard.cli import (
     scorer,
     suite,
     trace,
+    vendors,
     verify_release,
     wait,
 )
@@ -87,6 +88,7 @@ app.command()(case.case)
 app.command()(replay.replay)
 app.command()(labels.labels)
 app.command()(probe.probe)
+app.command()(vendors.vendors)
 app.command("verify-release")(verify_release.verify_release)
 app.command()(export.export)
 app.command()(follow.follow)

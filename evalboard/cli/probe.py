@@ -15,6 +15,8 @@ from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.core.document import read_strict_json
 from evalboard.wording import probe_states
 from evalboard.wording.capability import LABELS, describe_row
+from evalboard.wording.vendors import LABELS as VENDOR_LABELS
+from evalboard.wording.vendors import describe_vendor_row
 from evalboard.wording.verification import describe_numbers
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def probe(
     kind: Annotated[
         str,
         typer.Option(
-            metavar="seed|batch|routing|canary|capability|determinism|audit|verify", help="The kind of probe."
+            metavar="seed|batch|routing|canary|capability|determinism|audit|verify|vendor", help="The kind of probe."
         ),
     ] = "",
     profile: Annotated[str, typer.Option(help="The profile to use; default: chosen by the server.")] = "",
@@ -81,6 +83,10 @@ def render_result(probe: "Probe") -> str:
 
         lines += [f"  {name}: {value}" for name, value in describe_numbers(read_finding(probe.finding))]
     lines += [f"  {LABELS[row['parameter']]}: {describe_row(row)}" for row in probe.finding.numbers.get("rows", ())]
+    lines += [
+        f"  {VENDOR_LABELS[row['row']]}: {describe_vendor_row(row)}"
+        for row in probe.finding.numbers.get("vendor_rows", ())
+    ]
     hop = probe.hop.sentence if probe.hop is not None else None
     control = f"Control: {probe.control}" if probe.control else None
     return "\n".join([*lines, *(line for line in (hop, control, words.advice) if line)])

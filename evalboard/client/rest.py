@@ -29,6 +29,7 @@ from evalboard.contract.schedule import Schedule
 from evalboard.contract.stack import Worker
 from evalboard.contract.suite import OwnScorer, RescoredCase, RescoredRun, SuiteRow, SuiteVersion, Trial
 from evalboard.contract.upload import Upload, UploadPart
+from evalboard.contract.vendors import VendorCard
 from evalboard.importers.files import LogFile
 
 PAGE_SIZE = 200  # rows; the most that the server gives at a time
@@ -101,6 +102,9 @@ class RestClient:
 
     def create_probe(self, body: Mapping[str, Any]) -> Answer[Probe]:
         return self.post(Probe, "/probes/", body)
+
+    def vendor_card(self, **query: str) -> Answer[VendorCard]:
+        return self.get(VendorCard, "/vendors/", query)
 
     def probe(self, probe_id: str) -> Answer[Probe]:
         return self.poll(Probe, f"/probes/{probe_id}/")

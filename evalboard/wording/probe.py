@@ -14,6 +14,7 @@ from evalboard.wording.capability import GIVEN_BESIDE, LABELS, NOT_HONOURED
 from evalboard.wording.determinism import describe_certified, describe_not_certified
 from evalboard.wording.messages import Claim, Messages, speak
 from evalboard.wording.numbers import capital, counted, fixed, listed, p_value, percent, percent_rounded
+from evalboard.wording.vendors import LABELS as VENDOR_LABELS
 
 Numbers = Mapping[str, Any]
 
@@ -365,6 +366,21 @@ def _capability(numbers: Numbers) -> str:
     )
 
 
+# --- vendor
+
+
+def _vendor(numbers: Numbers) -> str:
+    """Name the rows with a fault, and those that the calls could not decide."""
+    by_state: dict[str, list[str]] = {}
+    for row in numbers["vendor_rows"]:
+        by_state.setdefault(row["state"], []).append(VENDOR_LABELS[row["row"]])
+    shown = (("fault", "Faults"), ("several", "Several"), ("refused", "Refused"), ("unclear", "Undecided"))
+    parts = [f"{word}: {', '.join(by_state[state])}." for state, word in shown if state in by_state]
+    n_good = len(by_state.get("good", ()))
+    judged = f"{n_good} of {counted(len(numbers['vendor_rows']), 'row')} {'is' if n_good == 1 else 'are'} good."
+    return " ".join([judged, *parts, "The vendor card compares the others with a reference."])
+
+
 # What it takes to say anything, as the rest of "a finding needs …".
 NEEDED = {
     "seed": "half of the calls, and two of each group for one prompt",
@@ -373,6 +389,7 @@ NEEDED = {
     "canary": "half of the prompts, with logprobs",
     "determinism": "every call to a worker, under every condition",
     "audit": "half of the calls",
+    "vendor": "half of the calls, answered or refused, and at least one of them answered",
     "capability": "half of the calls, answered or refused, and at least one of them answered",
 }
 SENTENCES: dict[str, Messages] = {
@@ -442,6 +459,13 @@ SENTENCES: dict[str, Messages] = {
         {
             ("capability", "asserts"): {"checked": _capability},
             ("capability", "denies"): {"ignores": _capability},
+        },
+    ),
+    "vendor": Messages(
+        "probe_vendor",
+        {
+            ("vendor", "asserts"): {"measured": _vendor},
+            ("vendor", "denies"): {"faults": _vendor},
         },
     ),
 }

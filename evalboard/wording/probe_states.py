@@ -141,6 +141,15 @@ STATES: dict[str, dict[str, StateWords]] = {
         ),
         "incomplete": INCOMPLETE,
     },
+    "vendor": {
+        "measured": StateWords("Measured", "good"),
+        "faults": StateWords(
+            "Faults",
+            "bad",
+            "Ask the vendor about the rows with a fault. The vendor card shows other endpoints next to it.",
+        ),
+        "incomplete": INCOMPLETE,
+    },
     "verify": {
         "same_stack": StateWords("Same stack", "good"),
         "same_model_other_numerics": StateWords("Same model, other numerics", "good"),

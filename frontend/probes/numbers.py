@@ -12,6 +12,9 @@ from evalboard.wording.audit import describe_place, name_worker
 from evalboard.wording.capability import STATE_WORDS
 from evalboard.wording.determinism import describe_condition
 from evalboard.wording.numbers import capital, counted, points
+from evalboard.wording.vendors import LABELS as VENDOR_LABELS
+from evalboard.wording.vendors import STATE_WORDS as VENDOR_STATES
+from evalboard.wording.vendors import describe_vendor_row
 from evalboard.wording.verification import describe_numbers
 from frontend.shell.findings import NumberRow
 from frontend.templatetags.numbers import MISSING, NARROW, count, share
@@ -351,6 +354,13 @@ def _capability(numbers: Numbers) -> list[NumberRow]:
     return [NumberRow(f"parameters {STATE_WORDS[state]}", count(n)) for state, n in states.items() if n]
 
 
+def _vendor(numbers: Numbers) -> list[NumberRow]:
+    return [
+        NumberRow(VENDOR_LABELS[row["row"]], VENDOR_STATES[row["state"]], describe_vendor_row(row))
+        for row in numbers["vendor_rows"]
+    ]
+
+
 ROWS: dict[str, Callable[[Numbers], list[NumberRow]]] = {
     "seed": _seed,
     "batch": _batch,
@@ -358,6 +368,7 @@ ROWS: dict[str, Callable[[Numbers], list[NumberRow]]] = {
     "canary": _canary,
     "determinism": _determinism,
     "capability": _capability,
+    "vendor": _vendor,
 }
 TABLES: dict[str, Callable[[Numbers, Sequence[str], Stacks], list[Table]]] = {
     "seed": _seed_tables,

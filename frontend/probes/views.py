@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
@@ -12,8 +13,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.probe import Probe
 from evalboard.contract.verification import read_finding
+from evalboard.core import table
 from evalboard.wording.capability import LABELS, describe_parameter
 from evalboard.wording.clock import describe_clock
+from evalboard.wording.vendors import CELL_NAMES, list_cells
 from frontend.endpoints.words import ParameterState, mark_parameter
 from frontend.probes import charts, words
 from frontend.probes import numbers as probe_numbers
@@ -27,7 +30,15 @@ from frontend.templatetags.drawing import drawn_plain, shortened
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
 from runs.models import EndpointRecord, ProbeRecord
-from runs.probes import canaries, comparable_batches, compare_batches, create_probe, probe_tokens, read_stacks
+from runs.probes import (
+    canaries,
+    comparable_batches,
+    compare_batches,
+    create_probe,
+    probe_tokens,
+    read_stacks,
+    read_vendor_card,
+)
 from runs.probes import read as selector
 from runs.work import unclaimed_reason
 
@@ -88,6 +99,15 @@ class ProbeForm(PlainForm):
         ]
 
 
+class CardForm(PlainForm):
+    """Which endpoints a vendor card compares."""
+
+    endpoints = forms.CharField(help_text="Slugs of endpoints that claim one model, with commas between them.")
+    reference = forms.CharField(required=False, help_text="The endpoint that the others are compared with.")
+    suite = forms.CharField(required=False, help_text="The suite that verifications used. Empty: any.")
+    until = forms.CharField(required=False, help_text="A day or a time. Nothing newer is used.")
+
+
 PROBES_PER_PAGE = 25
 CALLS_PER_PAGE = 25
 PARTS = {"progress": "probes/_live.html"}
@@ -128,6 +148,29 @@ def probe(request: HttpRequest, probe_id: int) -> HttpResponse:
     if part not in PARTS:
         raise Http404
     return answer_progress(request, PARTS[part], _live(answer), is_over=answer.is_terminal)
+
+
+@requires(READ)
+@require_safe
+def vendors(request: HttpRequest) -> HttpResponse:
+    """Show the vendor card of the endpoints in the address, or send it as CSV."""
+    if not request.GET.get("endpoints"):
+        return render(request, "probes/vendors.html", {"form": CardForm()})
+    form = CardForm(request.GET)
+    if not form.is_valid():
+        form.mark_problems()
+        return render(request, "probes/vendors.html", {"form": form}, status=422)
+    with blaming(form):
+        card = read_vendor_card(**form.cleaned_data)
+        if request.GET.get("as") == table.CSV:
+            lines = b"".join(table.write(table.CSV, CELL_NAMES, list_cells(card)))
+            return HttpResponse(lines, content_type="text/csv; charset=utf-8")
+        address = urlencode({name: value for name, value in form.cleaned_data.items() if value})
+        page = {"card": card, "form": form, "address": address, "rows": words.mark_cells(card)}
+        page["command"] = words.card_command(card)
+        return render(request, "probes/vendors.html", page)
+    form.mark_problems()
+    return render(request, "probes/vendors.html", {"form": form}, status=422)
 
 
 def _list(request: HttpRequest, form: ProbeForm, *, status: int = 200) -> HttpResponse:

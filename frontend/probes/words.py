@@ -9,10 +9,12 @@ from typing import Any
 
 from evalboard.contract.probe import Probe, ProbeRow
 from evalboard.contract.probe_kinds import OF_EACH_WORKER
+from evalboard.contract.vendors import VendorCard, VendorCell
 from evalboard.core.probes import choose_sampling, complete_parameters, list_prompt_texts, plan_calls
 from evalboard.wording import probe_states
 from evalboard.wording.messages import Messages
 from evalboard.wording.run import describe_pause
+from evalboard.wording.vendors import STATE_WORDS as CELL_WORDS
 from frontend.endpoints.words import ParameterState
 from frontend.shell.findings import Headline, split_claim
 from runs.models import ProbeRecord
@@ -20,6 +22,14 @@ from runs.models import ProbeRecord
 NAMED = 3  # of the probes that need attention
 RESOLVED = "suite_version"  # a canary or an audit always takes the suite's newest
 
+CELL_STANDINGS = {
+    "good": "good",
+    "fault": "bad",
+    "ignored": "unsettled",
+    "refused": "unsettled",
+    "several": "unsettled",
+    "measured": "early",
+}
 GLYPHS = {"good": "pass", "bad": "warning", "unsettled": "inconclusive", "early": "idle", "unknown": "incomplete"}
 INKS = {"good": "pass", "bad": "partly", "unsettled": "partly", "early": "quiet-ink", "unknown": "quiet-ink"}
 
@@ -37,6 +47,7 @@ QUESTIONS = Messages(
             "audit": "does every worker give the same bits to the same input?",
             "capability": "which parameters does an external server honour?",
             "verify": "does it serve the weights of its reference?",
+            "vendor": "does an external server serve a model as others do?",
         },
     },
 )
@@ -52,6 +63,7 @@ METHODS = Messages(
             "and long prompts.",
             "audit": "Each worker decodes chosen cases; answers are compared between workers and with the audit "
             "before.",
+            "vendor": "Tools, schemas, streams, long prompts and texts are tried; the vendor card compares endpoints.",
             "capability": "A few calls test one parameter each: honoured, refused or ignored.",
             "verify": "Its answers and answers of known origin are scored on the reference, token by token.",
         },
@@ -215,6 +227,28 @@ def _outcome(row: ProbeRow) -> str:
     if row.finding is None:
         return f"{row.kind} failed"
     return probe_states.describe_state(row.kind, row.finding.state).word.lower()
+
+
+def mark_cells(card: VendorCard) -> tuple[tuple[str, tuple[tuple[str, StateMark, VendorCell], ...]], ...]:
+    """Return each row's label with the endpoint, the mark and the cell of each column."""
+    slugs = [column.endpoint for column in card.endpoints]
+    return tuple(
+        (row.label, tuple((slug, _mark_cell(cell), cell) for slug, cell in zip(slugs, row.cells, strict=True)))
+        for row in card.rows
+    )
+
+
+def _mark_cell(cell: VendorCell) -> StateMark:
+    standing = CELL_STANDINGS.get(cell.state, "unknown")
+    return StateMark(CELL_WORDS[cell.state], GLYPHS[standing], INKS[standing], "")
+
+
+def card_command(card: VendorCard) -> str:
+    """Return the `evalboard vendors` command that prints the card."""
+    words = ["evalboard", "vendors", card.suite or "SUITE"]
+    words += ["--endpoints", ",".join(column.endpoint for column in card.endpoints)]
+    words += ["--reference", card.reference] if card.reference else []
+    return shlex.join([*words, "--format", "markdown"])
 
 
 def command(endpoint: str, kind: str, profile: str, parameters: Mapping[str, Any]) -> str:

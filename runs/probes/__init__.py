@@ -25,6 +25,7 @@ from runs.probes.read import (
     probes_to_mind,
 )
 from runs.probes.read_batches import comparable_batches, compare_batches
+from runs.probes.vendors import read_vendor_card
 
 __all__ = [
     "PROBES",
@@ -49,5 +50,6 @@ __all__ = [
     "probes_to_mind",
     "read",
     "read_stacks",
+    "read_vendor_card",
     "record_calls",
 ]

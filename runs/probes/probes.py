@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from evalboard import wings
 from evalboard.contract.base import write_instant
-from evalboard.contract.probe_kinds import OF_EACH_WORKER
+from evalboard.contract.probe_kinds import OF_EACH_WORKER, OF_EXTERNAL_SERVERS
 from evalboard.core.errors import InvalidInput
 from evalboard.core.probes import (
     CANARY_CHANGES,
@@ -32,6 +32,7 @@ from evalboard.core.probes import (
     judge_determinism_probe,
     judge_routing_probe,
     judge_seed_probe,
+    judge_vendor_probe,
     parse_call,
 )
 from evalboard.core.profile import MAX_TESTED_BATCH, OBSERVED, count_wanted_seats, parse_profile
@@ -121,7 +122,7 @@ def create_probe(
         if course is not None:
             course.begin(probe)
             return probe  # the reference says more than a bypass would
-        around = target.bypass
+        around = target.bypass if kind != ProbeRecord.Kind.VENDOR else None  # a card compares them
         if around is not None and not _problems(around, decoding, kind, complete):
             _store(around, {**shared, "bypass_of": probe})
     return probe
@@ -253,8 +254,10 @@ def _problems(
         return {"endpoint": no.reason}
     if decoding.settings.get("batch_class") == OBSERVED:
         return {"profile": "It was read from logs and lacks settings; choose a complete profile."}
-    if kind == ProbeRecord.Kind.CAPABILITY and (no := acts.refusal("check", endpoint)) is not None:
+    if kind in OF_EXTERNAL_SERVERS and (no := acts.refusal("check", endpoint)) is not None:
         return {"kind": no.reason}
+    if kind == ProbeRecord.Kind.VENDOR and endpoint.api != EndpointRecord.Api.CHAT:
+        return {"kind": "It calls tools, and needs an endpoint with the API chat."}
     if kind == ProbeRecord.Kind.AUDIT and endpoint.is_remote:
         return {"kind": "It compares your own workers; use a canary for an external server."}
     if kind == ProbeRecord.Kind.DETERMINISM and endpoint.is_remote:
@@ -383,6 +386,8 @@ def _judge(probe: ProbeRecord, calls: Sequence[ProbeExchange]) -> ProbeResult:
             return judge_canary_probe(calls, _earlier(probe), random_seed=probe.parameters["random_seed"])
         case ProbeRecord.Kind.CAPABILITY:
             return judge_capability_probe(calls)
+        case ProbeRecord.Kind.VENDOR:
+            return judge_vendor_probe(calls, parameters=probe.parameters)
         case ProbeRecord.Kind.DETERMINISM:
             return judge_determinism_probe(calls, parameters=probe.parameters)
         case ProbeRecord.Kind.AUDIT:

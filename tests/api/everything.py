@@ -306,6 +306,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("probes", query={"endpoint": "local", "kind": "seed"}),
         Good("create_probe", body={"endpoint": "local", "kind": "canary", "parameters": {"prompts": 3}}),
         Good("probe", take("probe_id")),
+        Good("vendors", query={"endpoints": "local"}),
         Good("experiment", take("experiment_id")),
         Good("probe_calls", take("probe_id"), query={"page_size": 2}),
         Good("probes_held", {"probe_id": of["batch"], "other": of["other_batch"]}),

@@ -18,6 +18,8 @@ from evalboard.core.probes.determinism_probe import judge_determinism_probe
 from evalboard.core.probes.parameters import choose_sampling, complete_parameters, list_prompt_texts, plan_calls
 from evalboard.core.probes.routing_probe import judge_routing_probe
 from evalboard.core.probes.seed_probe import SEED_SIGNIFICANT, judge_seed_probe
+from evalboard.core.probes.vendor_calls import TOOLS, WITH_TOOLS
+from evalboard.core.probes.vendor_probe import VENDOR_ROWS, judge_vendor_facts, judge_vendor_probe
 
 __all__ = [
     "CANARY_BASELINE",
@@ -26,6 +28,9 @@ __all__ = [
     "CANARY_WINDOW",
     "PARAMETERS",
     "SEED_SIGNIFICANT",
+    "TOOLS",
+    "VENDOR_ROWS",
+    "WITH_TOOLS",
     "ProbeExchange",
     "ProbeResult",
     "choose_sampling",
@@ -40,6 +45,8 @@ __all__ = [
     "judge_determinism_probe",
     "judge_routing_probe",
     "judge_seed_probe",
+    "judge_vendor_facts",
+    "judge_vendor_probe",
     "list_prompt_texts",
     "parse_call",
     "plan_calls",

@@ -25,7 +25,8 @@ class ProbeExchange:
     backend: what names who answered, "" where nothing does. n_tokens, n_prompt_tokens: by the server's own count, of
     which n_reasoning_tokens are thinking and n_cached_tokens came from a cache.
     left_out: settings that were not sent. marks: why it is no clean sample, of "cached", "fallback" and "retried".
-    clock_ahead: what its Date says of its clock.
+    clock_ahead: what its Date says of its clock. tool_calls: name and arguments, as they came; model: the one that the
+    answer names; seconds: from the request to the end of the answer. These three of a vendor probe alone.
     """
 
     prompt: int
@@ -55,6 +56,9 @@ class ProbeExchange:
     left_out: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     clock_ahead: ClockAhead | None = None
+    tool_calls: tuple[tuple[str, str], ...] = ()
+    model: str = ""
+    seconds: float | None = None
 
     @property
     def was_sent(self) -> bool:
@@ -68,7 +72,7 @@ class ProbeExchange:
 
 
 # Stored where there is something to store: most kinds look at texts alone.
-EXACT_FIELDS = ("trace_digest", "logprobs", "at")
+OPTIONAL_FIELDS = ("trace_digest", "logprobs", "at", "tool_calls", "model", "seconds")
 # Only calls to external servers have them.
 REMOTE_FIELDS = (
     "is_remote",
@@ -98,7 +102,7 @@ class ProbeResult:
 def dump_call(call: ProbeExchange) -> dict[str, Any]:
     """Return a call as a probe's `answers` store it."""
     fields = asdict(call)
-    empty = [name for name in EXACT_FIELDS if not fields[name]]
+    empty = [name for name in OPTIONAL_FIELDS if not fields[name]]
     for name in (*empty, *(() if call.is_remote else REMOTE_FIELDS)):
         del fields[name]
     return fields
@@ -108,5 +112,6 @@ def parse_call(stored: Mapping[str, Any]) -> ProbeExchange:
     """Read what `dump_call` wrote."""
     top = tuple((token if isinstance(token, str) else int(token), float(logprob)) for token, logprob in stored["top"])
     lists = {name: tuple(stored.get(name, ())) for name in ("token_ids", "logprobs", "left_out", "marks")}
+    lists["tool_calls"] = tuple((name, arguments) for name, arguments in stored.get("tool_calls", ()))
     ahead = stored.get("clock_ahead")
     return ProbeExchange(**{**stored, **lists, "top": top, "clock_ahead": (ahead[0], ahead[1]) if ahead else None})

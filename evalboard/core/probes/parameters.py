@@ -13,6 +13,7 @@ from evalboard.core.probes import prompts as probe_prompts
 from evalboard.core.probes.call import ProbeExchange
 from evalboard.core.probes.capability_calls import choose_capability_sampling, plan_capability_calls
 from evalboard.core.probes.determinism_probe import plan_determinism_calls
+from evalboard.core.probes.vendor_calls import choose_vendor_sampling, list_vendor_prompts, plan_vendor_calls
 from evalboard.core.profile import MAX_TESTED_BATCH
 
 MAX_CALLS = 1000  # of a seed probe; of copies in a batch probe, without its load
@@ -52,6 +53,11 @@ _FIELDS: dict[str, dict[str, tuple[Any, FieldCheck]]] = {
     },
     "audit": {"max_tokens": (64, check_whole(1, 512))},
     "verify": {},
+    "vendor": {
+        "max_tokens": (32, check_whole(8, 128)),
+        # Before the question of a long call; 350 are about 4,000 tokens.
+        "context_sentences": (350, check_whole(200, 20_000)),
+    },
 }
 # Slugs; of a verification each has its default, which the server finds (`runs.forced.known_answers`).
 _NAMES = ("suite", "reference", "numerics", "planted")
@@ -108,6 +114,8 @@ def list_prompt_texts(kind: str, parameters: Mapping[str, Any]) -> tuple[str, ..
     """
     if kind in _FIXED_PROMPTS:
         return _FIXED_PROMPTS[kind]
+    if kind == "vendor":
+        return list_vendor_prompts(parameters)
     if "suite" in parameters:
         return None
     return (*parameters["prompts"], *(probe_prompts.LOAD if kind in _LOADED else ()))
@@ -135,6 +143,8 @@ def choose_sampling(
             return {**greedy, "max_tokens": 1, "logprobs": parameters["top_k"]}
         case ProbeKind.CAPABILITY:
             return choose_capability_sampling(parameters, group, answered)
+        case ProbeKind.VENDOR:
+            return choose_vendor_sampling(parameters, group)
         case ProbeKind.VERIFY:
             raise ValueError("A verification makes no calls: it uses runs.")
 
@@ -157,6 +167,8 @@ def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any])
             return tuple(ProbeExchange(prompt=index, group="ask", round=index) for index in range(len(prompts)))
         case ProbeKind.CAPABILITY:
             return plan_capability_calls()
+        case ProbeKind.VENDOR:
+            return plan_vendor_calls()
         case ProbeKind.DETERMINISM:
             return plan_determinism_calls(parameters)
         case ProbeKind.VERIFY:

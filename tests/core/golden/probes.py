@@ -1,5 +1,6 @@
 """What a probe says of an endpoint: seeds, batches, routing, canaries, capabilities; two of them; and a gateway."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +18,12 @@ from evalboard.core.probes import (
     judge_determinism_probe,
     judge_routing_probe,
     judge_seed_probe,
+    judge_vendor_facts,
+    judge_vendor_probe,
 )
 from evalboard.wording.capability import describe_parameter
 from evalboard.wording.hop import HopSide, describe_hop
+from evalboard.wording.vendors import describe_vendor_row
 from tests.capability import EVERYTHING, answer_calls
 from tests.core.golden.readers import Sentence, Situations, read_batch_comparison, read_probe
 from tests.core.test_audit_probe import BLUE
@@ -30,6 +34,8 @@ from tests.core.test_determinism_probe import answered, drifting, flipping, same
 from tests.core.test_determinism_probe import parameters as conditions
 from tests.core.test_routing_probe import STACKS, A, B, calls
 from tests.core.test_seed_probe import as_greedy, calls_of
+from tests.vendors import PARAMETERS as VENDOR_PARAMETERS
+from tests.vendors import vendor_calls
 
 CONDITIONS = conditions()
 TEA = calls_of([["a sea of tea"] * 5] * 5, [["a sea of tea"] * 5] * 5)
@@ -102,6 +108,45 @@ def read_capability(asked: list[ProbeExchange]) -> list[Sentence]:
         Sentence(row["parameter"], row["state"], describe_parameter(row)) for row in finding.numbers.get("rows", ())
     ]
     return [*read_probe("capability", finding), *rows]
+
+
+def read_vendor(change: Callable[[ProbeExchange], ProbeExchange] = lambda call: call) -> list[Sentence]:
+    """The finding's sentence, and what each row of the card says next to an honest reference."""
+    finding = judge_vendor_probe(vendor_calls(change), parameters=VENDOR_PARAMETERS)
+    if finding.state == "incomplete":
+        return read_probe("vendor", finding)
+    reference = judge_vendor_probe(vendor_calls(), parameters=VENDOR_PARAMETERS).numbers["facts"]
+    rows = judge_vendor_facts(finding.numbers["facts"], reference)
+    said = [Sentence(row["row"], row["state"], describe_vendor_row(row)) for row in rows]
+    return [*read_probe("vendor", finding), *said]
+
+
+def with_other_texts(call: ProbeExchange) -> ProbeExchange:
+    """Cut long prompts, stream other texts and answer as another model does, with logprobs."""
+    if call.group == "long":
+        return replace(call, text="unknown", n_prompt_tokens=2000)
+    return replace(call, text=f"another {call.text}{' ' if call.group == 'stream' else ''}")
+
+
+def with_every_fault(call: ProbeExchange) -> ProbeExchange:
+    """Break what each row of the card looks at."""
+    broken = replace(call, tool_calls=(), n_prompt_tokens=3 * call.prompt % 7 + 5, finish_reason="odd")
+    broken = replace(broken, text=f"{call.group} {call.prompt}", system_fingerprint=f"fp-{call.prompt % 2}")
+    return replace(broken, model=f"paint-{call.prompt % 2}b")
+
+
+def without_answer(call: ProbeExchange) -> ProbeExchange:
+    return replace(call, error="call_failed: no route to it")
+
+
+def with_tools_refused(call: ProbeExchange) -> ProbeExchange:
+    is_refused = call.group in ("tool", "named", "none")
+    return replace(call, error="call_refused: It answered 400: no tools here.") if is_refused else call
+
+
+def with_a_bad_call(call: ProbeExchange) -> ProbeExchange:
+    is_bad = call.group == "tool" and call.prompt % 20 == 7
+    return replace(call, tool_calls=(("book_table", "{}"),)) if is_bad else call
 
 
 def read_hop(kind: str, direct: ProbeResult, gateway: ProbeResult) -> list[Sentence]:
@@ -239,6 +284,14 @@ SITUATIONS: Situations = {
     "A check that most calls of failed": lambda: read_capability(
         [replace(call, text="", error="call_failed: no route to it") for call in answer_calls()]
     ),
+    "An honest vendor": read_vendor,
+    "A vendor with faults in most rows": lambda: read_vendor(with_every_fault),
+    "A vendor that cuts prompts, streams other texts and answers as another model": lambda: read_vendor(
+        with_other_texts
+    ),
+    "A vendor that refuses tools": lambda: read_vendor(with_tools_refused),
+    "A vendor with one bad tool call": lambda: read_vendor(with_a_bad_call),
+    "A vendor that answers no call": lambda: read_vendor(without_answer),
     "The gateway drops the seed": lambda: read_hop_of_states("seed", "honoured", "ignored"),
     "The gateway drops the seed at times": lambda: read_hop_of_states("seed", "honoured", "partly_honoured"),
     "The gateway answers all seeds alike": lambda: read_hop_of_states("seed", "honoured", "deterministic"),
