@@ -250,7 +250,7 @@ class Migration(migrations.Migration):
                 ('is_one_draw', models.BooleanField(default=False, help_text='sampled, and repeats of a case were sent the same seed: all of them are one draw')),
                 ('is_shuffled', models.BooleanField(db_default=False, default=False, help_text='each repeat has its cases in an order of its own')),
                 ('is_restarted', models.BooleanField(db_default=False, default=False, help_text='each repeat has an engine process of its own, not each half of them')),
-                ('is_judged', models.BooleanField(db_default=False, default=False, help_text="its suite's scorer is a judge, which scores all of its answers at once")),
+                ('is_judged', models.BooleanField(db_default=False, default=False, help_text='a judge scores it, all of its answers at once')),
                 ('is_judge', models.BooleanField(db_default=False, default=False, help_text='a judge scores the answers of another run in it; no list has it')),
                 ('labels', models.JSONField(default=dict)),
                 ('priority', models.CharField(choices=[('release', 'Release'), ('normal', 'Normal'), ('bulk', 'Bulk')], db_default='normal', default='normal', max_length=10)),

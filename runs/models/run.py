@@ -44,7 +44,7 @@ class RunRecord(models.Model):
     is_judged = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="its suite's scorer is a judge, which scores all of its answers at once",
+        help_text="a judge scores it, all of its answers at once",
     )
     is_judge = models.BooleanField(
         default=False, db_default=False, help_text="a judge scores the answers of another run in it; no list has it"
