@@ -231,7 +231,7 @@ def main(options: list[str]) -> int:
     sources = read_sources(ROOT)
     rows = measure(ROOT, sources)
     if "--page" in options:
-        rows.append(("modules entered by one view of a run's page", "≤ 70", list_page_modules()))
+        rows.append(("modules entered by one view of a run's page", "≤ 75", list_page_modules()))
     print("| measure | now | goal |\n| --- | --- | --- |")
     for name, goal, counted in rows:
         print(f"| {name} | {counted if isinstance(counted, int) else len(counted):,} | {goal} |")

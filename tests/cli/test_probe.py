@@ -52,8 +52,6 @@ def ended(kind: str, state: str | None, *, status: str = "finished", error: str 
         error=error,
         hop=None,
         control=None,
-        cost=None,
-        expected_cost=None,
         workers=(),
         waits_for=(),
     )

@@ -101,7 +101,7 @@ def test_many_releases_that_may_be_settled_are_read_in_as_many_statements_as_one
     client.get("/")
     with CaptureQueriesContext(connection) as statements:
         client.get("/")
-    assert len(statements) <= MAX_STATEMENTS + 2  # the runs of their gates, and what serves now
+    assert len(statements) <= MAX_STATEMENTS + 3  # the runs of their gates, what serves now, and the seals of verdicts
     for treatment in ("service", "stack"):
         judged.release(*wobbly, treatment=treatment)
     judged.release(*(judged.run(wobbly[0].suite_version, repeats=3, by=build.process()) for _ in range(2)))

@@ -121,7 +121,7 @@ def test_one_press_runs_as_the_newest_ran() -> None:
     client.force_login(build.user())
     page = unescape(client.get("/suites/colours/").content.decode())
     assert "Run on <bdi>local</bdi>" in page
-    names = ("suite", "endpoint", "profile", "repeats", "key")
+    names = ("suite", "endpoint", "profile", "repeats", "csrfmiddlewaretoken")
     fields = {name: page.split(f'name="{name}" value="')[1].split('"')[0] for name in names}
     assert client.post("/runs/new/", fields).status_code == 302
     newest = RunRecord.objects.latest("pk")
