@@ -332,8 +332,8 @@ def _finish(record: JudgingRecord, judge_run: RunRecord) -> bool:
     if judge_run.status == RunRecord.Status.CANCELLED and record.run.is_cancel_wanted:
         error = f"The judge was stopped with run {record.run_id}, which was cancelled."
     elif not is_read and judge_run.status == RunRecord.Status.FINISHED:
-        said = next((each for reasons in given.reasons.values() for each in reasons), "")
-        error = f"No judgement in run {judge_run.pk} could be read. {said}".strip()
+        reason = next((each for reasons in given.reasons.values() for each in reasons), "")
+        error = f"No judgement in run {judge_run.pk} could be read. {reason}".strip()
     elif not is_read:
         error = f"Run {judge_run.pk}, in which the judge scores, ended as {judge_run.status}. {why}".strip()
     judged: dict[int, dict[int, tuple[float, str]]] = defaultdict(dict)

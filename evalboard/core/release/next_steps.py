@@ -150,7 +150,7 @@ def with_logs(
 
 
 def with_judge(steps: Sequence[VerdictLine], *, is_judged: bool) -> tuple[VerdictLine, ...]:
-    """Return the steps for runs that a judge scored: new runs in place of more repeats, which it would not score."""
+    """Return the steps, with new runs in place of repeats that a judged run does not take."""
     if not is_judged:
         return tuple(steps)
     able = [step for step in steps if step.code != "settle_targeted"]
