@@ -256,4 +256,4 @@ def test_a_judged_release_asks_for_new_runs_in_place_of_repeats() -> None:
 @pytest.mark.parametrize(("scores", "text"), [([np.nan, np.nan], "no response"), ([1.0, 1.0], "several buckets")])
 def test_a_run_without_a_corrected_rate_says_why(scores: list[float], text: str) -> None:
     figures = agreement(np.array(scores), np.array([1.0, 0.0]))
-    assert describe_rate(ScorerLabels(scorer="a" * 64, agreement=figures, rate=None)).startswith(text)
+    assert describe_rate(ScorerLabels.model_construct(agreement=figures, rate=None)).startswith(text)
