@@ -40,7 +40,7 @@ def describe_rate(line: ScorerLabels) -> str:
     """Return the corrected pass rate with its interval and the raw one, or why there is none."""
     rate = line.rate
     if rate is None:
-        return SAID.write("mixed")
+        return SAID.write("mixed" if line.agreement.n_labels else "unscored")
     if rate.corrected is None or rate.interval is None:
         return SAID.write("unscored")
     low, high = (points(end) for end in rate.interval)

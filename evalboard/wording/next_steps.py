@@ -93,9 +93,11 @@ def _settle(facts: Facts) -> str:
             "Add repeats until each side has {repeats}. The drop may then be clear across all suites, or gone.",
             **facts,
         )
+    how = "Add repeats until each side has {repeats} ({n_responses:more response})"
+    if facts.get("is_judged"):
+        how = "Run both sides again with {repeats} repeats each: a run that was judged takes no more"
     return write(
-        "Add repeats until each side has {repeats} ({n_responses:more response}). That decides it {chance}. If the "
-        "change stays the same, its interval becomes {where} points.",
+        f"{how}. That decides it {{chance}}. If the change stays the same, its interval becomes {{where}} points.",
         **{**facts, "chance": in_ten(facts["chance"])},
         where=interval(facts["low"], facts["high"], -facts["tolerance"]),
     )
@@ -157,7 +159,12 @@ STEPS = Messages(
             "one build.",
             "judge_stack": "Or judge the serving stack: make the release again with --treatment stack.",
             "judge_service": "Or judge model and stack together: make the release again with --treatment service.",
-            "add_repeats": "Add repeats until each side has {repeats}.",
+            "add_repeats": lambda facts: write(
+                "Run both sides again with {repeats} repeats each."
+                if facts.get("is_judged")
+                else "Add repeats until each side has {repeats}.",
+                **facts,
+            ),
             "import_again": _import_again,
             "decide_by_hand": "Decide by hand: waive with a reason and an end date.",
             "settle": _settle,

@@ -320,15 +320,22 @@ def _finish(record: JudgingRecord, judge_run: RunRecord) -> bool:
     given = _read_judgements(spec, judge_run)
     buckets = CaseColumns.objects.filter(repeat__run=judge_run).values_list("bucket_ids", flat=True)
     record.served = sorted({bucket for ids in buckets for bucket in ids})
-    record.anchor_scores = [given.anchors[place] for place in sorted(given.anchors)] or None
+    anchors = [given.anchors[place] for place in sorted(given.anchors)]
+    is_anchored = any(value is not None for values in anchors for value in values)
+    record.anchor_scores = anchors if is_anchored else None  # later runs are compared with the last that has scores
     several = [row for row in (*given.answers.values(), *given.anchors.values()) if len(row) > 1]
     noise = judge_noise(as_rows(several))
     record.noise = None if noise is None else noise.to_json()
     why = judge_run.failure.strip().partition("\n")[0]
     is_read = any(value is not None for values in given.answers.values() for value in values)
-    error = (
-        "" if is_read else f"Run {judge_run.pk}, in which the judge scores, ended as {judge_run.status}. {why}".strip()
-    )
+    error = ""
+    if judge_run.status == RunRecord.Status.CANCELLED and record.run.is_cancel_wanted:
+        error = f"The judge was stopped with run {record.run_id}, which was cancelled."
+    elif not is_read and judge_run.status == RunRecord.Status.FINISHED:
+        reason = next((each for reasons in given.reasons.values() for each in reasons), "")
+        error = f"No judgement in run {judge_run.pk} could be read. {reason}".strip()
+    elif not is_read:
+        error = f"Run {judge_run.pk}, in which the judge scores, ended as {judge_run.status}. {why}".strip()
     judged: dict[int, dict[int, tuple[float, str]]] = defaultdict(dict)
     for (repeat, index), values in given.answers.items():
         judged[repeat][index] = _score(spec, values[: spec["draws"]], (repeat, index), given)

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from bench import measured_table
 from bench.simulated_judges import CLAIMS, WILD, JudgeClaim, decide, judged_pairs
 from evalboard.contract.judge import JudgeNoise
+from evalboard.contract.labels import ScorerLabels
+from evalboard.core.release import next_steps
+from evalboard.core.release.gate import VerdictLine
 from evalboard.core.stats import (
     agreement,
     anchor_shift,
@@ -19,6 +22,8 @@ from evalboard.core.stats import (
     plan_anchor_draws,
     split_judge_variance,
 )
+from evalboard.wording.labels import describe_rate
+from evalboard.wording.next_steps import STEPS
 from tests.core.rates import assert_kept_in_few, count_errors, count_errors_allowed, group_by_promise, promised_errors
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "suites.md"
@@ -238,3 +243,17 @@ def test_a_wild_judge_refuses_no_equal_run_and_decides_as_often_as_an_exact_scor
     decided = [sum(each in ("ship", "no_ship") for each in verdicts) / n for verdicts in (by_judge, by_scorer)]
     assert decided[0] >= decided[1] - 3 * (0.5 / n) ** 0.5
     assert by_judge.count("ship") > n / 4
+
+
+def test_a_judged_release_asks_for_new_runs_in_place_of_repeats() -> None:
+    steps = [VerdictLine(code, {"repeats": 10}) for code in ("add_repeats", "settle_targeted")]
+    assert next_steps.with_judge(steps, is_judged=False) == tuple(steps)
+    [step] = next_steps.with_judge(steps, is_judged=True)
+    assert STEPS.write(step.code, step.facts) == "Run both sides again with 10 repeats each."
+    assert STEPS.write("add_repeats", {"repeats": 10}) == "Add repeats until each side has 10."
+
+
+@pytest.mark.parametrize(("scores", "text"), [([np.nan, np.nan], "no response"), ([1.0, 1.0], "several buckets")])
+def test_a_run_without_a_corrected_rate_says_why(scores: list[float], text: str) -> None:
+    figures = agreement(np.array(scores), np.array([1.0, 0.0]))
+    assert describe_rate(ScorerLabels.model_construct(agreement=figures, rate=None)).startswith(text)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from evalboard.contract.release import Release
 from evalboard.core.errors import Conflict, InvalidInput
@@ -181,6 +182,7 @@ def test_cancelling_a_run_cancels_its_judge_and_deleting_it_deletes_both(
     assert judging.judge_run is not None
     assert (run.status, judging.status, judging.judge_run.status) == ("cancelled", "failed", "cancelled")
     assert rows(run) == []
+    assert judgings_of(run.pk)[0].text == f"The judge was stopped with run {run.pk}, which was cancelled."
     with pytest.raises(Conflict, match="is deleted with that run"):
         delete_run(run_id=judging.judge_run.pk)
     delete_run(run_id=run.pk)
@@ -227,6 +229,38 @@ def test_a_judge_that_cannot_be_reached_fails_in_words_and_can_be_asked_again(
     assert RunRecord.objects.filter(is_judge=True).count() == 1
 
 
+def test_a_judge_that_nothing_can_be_read_of_fails_in_its_words_and_breaks_no_chain_of_anchors(
+    servers: tuple[ScriptedServer, ScriptedServer], worker: Runner, client: Client
+) -> None:
+    _, jury = servers
+    push()
+    first = started()
+    worker.work()
+    assert "which later runs are compared by" in judgings_of(first.pk)[0].text
+    jury.script = say("Who knows?")
+    silent = started()
+    worker.work()
+    [judging] = judgings_of(silent.pk)
+    assert (judging.status, judging.anchors) == ("failed", None)
+    assert judging.text.startswith(f"No judgement in run {judging.judge_run} could be read. ")
+    assert "Who knows?" in judging.text
+    jury.script = say("yes")
+    third = started()
+    worker.work()
+    [judging] = judgings_of(third.pk)
+    assert judging.anchors is not None
+    assert judging.anchors.before == str(first.pk)
+    client.force_login(build.user())
+    page = client.get(f"/runs/{silent.pk}/").content.decode()
+    banner = page.partition('data-code="judge">')[2].partition("</div>")[0]
+    assert re.search(r"</svg>\s*<p>\s*<a href=", banner), "a banner is a sign and one paragraph"
+    assert "No judgement in run" in banner
+    page = client.get(f"/runs/{third.pk}/").content.decode()
+    assert 'id="judge"' in page
+    assert "The judge disagrees with itself on" in page
+    assert 'id="judge"' not in client.get(f"/runs/{judging.judge_run}/").content.decode()
+
+
 def test_noise_and_anchors_are_measured(servers: tuple[ScriptedServer, ScriptedServer], worker: Runner) -> None:
     """A judge that wavers on one answer in six, and then moves."""
     _, jury = servers
@@ -259,7 +293,7 @@ def test_noise_and_anchors_are_measured(servers: tuple[ScriptedServer, ScriptedS
     assert moved.anchors is not None
     assert moved.anchors.shift is not None
     assert moved.anchors.shift.has_moved
-    assert f"points apart from run {second.pk}." in moved.text
+    assert f"points apart from run {second.pk} (" in moved.text
 
 
 def test_too_many_judgements_are_refused_in_words(

@@ -151,6 +151,17 @@ def with_logs(
     return (*others[:first], again, *others[first:])
 
 
+def with_judge(steps: Sequence[VerdictLine], *, is_judged: bool) -> tuple[VerdictLine, ...]:
+    """Return the steps, with new runs in place of repeats that a judged run does not take."""
+    if not is_judged:
+        return tuple(steps)
+    able = [step for step in steps if step.code != "settle_targeted"]
+    return tuple(
+        replace(step, facts={**step.facts, "is_judged": True}) if step.code in ("add_repeats", "settle") else step
+        for step in able
+    )
+
+
 def with_others(steps: Sequence[VerdictLine], *, are_called: bool) -> tuple[VerdictLine, ...]:
     """Return the steps, replaced by those for external servers if one was called, without duplicates."""
     if not are_called:

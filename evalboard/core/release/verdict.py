@@ -107,6 +107,7 @@ def judge_gate(question: GateQuestion, policy: PolicySettings) -> GateVerdict:
     wanted = None if needed is None else evidence.k + needed
     are_called = any(served.batch_class == OBSERVED for _, setup in sides for served in setup.served) and not logged
     steps = next_steps.with_others(next_steps.with_load(ruling.next, evidence), are_called=are_called)
+    steps = next_steps.with_judge(steps, is_judged=question.setup_candidate.judge is not None)
     ruling = replace(ruling, next=next_steps.with_logs(steps, logged, wanted))
     warnings = [VerdictLine(block.code, block.facts) for block in blocks if block.code in BLOCK_WARNINGS]
     if apart is not None and not apart.facts["is_certain"]:
