@@ -38,4 +38,6 @@ probe_list = serve(
 probe_detail = serve(PROBE.one("A probe, as far as it is"))
 call_list = serve(PROBE.listed("probe_calls", "A probe's calls in the order of sending", ProbeCall, probes.probe_calls))
 against = serve(get("probes_held", "Two batch probes compared", ProbesHeld, compare_batches, refuses=[409]))
-vendors = serve(get("vendors", "The vendor card of endpoints", VendorCard, read_vendor_card, query=VENDORS))
+vendors = serve(
+    get("vendors", "The vendor card of endpoints", VendorCard, read_vendor_card, query=VENDORS, refuses=[404])
+)

@@ -12,7 +12,7 @@ from typing import Any
 
 import dj_database_url
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
@@ -82,12 +82,14 @@ def end_at_once(server: postgres.Server) -> None:
 
 
 def assert_nothing_half_written() -> None:
-    """Every response has its trace, every trace block its responses, every count its rows."""
-    assert not ResponseRecord.objects.filter(error_code="", trace_block=None).exists()
-    assert not TraceBlock.objects.filter(responses=None).exists()
-    for shard in Shard.objects.all():
-        rows = ResponseRecord.objects.filter(repeat=shard.repeat_id, case_index__range=(shard.first, shard.last))
-        assert shard.n_done == rows.count()
+    """Every response has its trace, every trace block its responses, every count its rows, at one moment."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        assert not ResponseRecord.objects.filter(error_code="", trace_block=None).exists()
+        assert not TraceBlock.objects.filter(responses=None).exists()
+        for shard in Shard.objects.all():
+            rows = ResponseRecord.objects.filter(repeat=shard.repeat_id, case_index__range=(shard.first, shard.last))
+            assert shard.n_done == rows.count()
 
 
 def test_a_database_that_is_restarted_costs_no_attempt(
