@@ -19,7 +19,7 @@ from tests import build
 
 pytestmark = pytest.mark.django_db
 
-MAX_STATEMENTS = 30  # two only of several buckets: the groups of cases, and what each of them served
+MAX_STATEMENTS = 33  # two only of several buckets: their groups of cases, and what each served; two: judges and labels
 MAX_MODULES = 75  # a decision says why it rises
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = tuple(f"{ROOT / package}/" for package in ("evalboard", "runs", "frontend", "worker"))
