@@ -31,6 +31,30 @@ STRICT, PAIRED = (parse_policy(DEFAULT_POLICIES[slug]["settings"]) for slug in (
 SETTLED = ("ship", "no_ship")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """An error rate that a page promises.
+
+    n, n_in_tests: situations that the bench simulates, and the tests. at_most, at_least: the share that is promised.
+    """
+
+    situation: str
+    says: str
+    n: int = 1000
+    n_in_tests: int = 60
+    at_most: float | None = None
+    at_least: float | None = None
+
+    @property
+    def aim(self) -> str:
+        if self.at_most is not None:
+            return f"at most {100 * self.at_most:g} %"
+        return "" if self.at_least is None else f"at least {100 * self.at_least:g} %"
+
+    def is_kept(self, share: float) -> bool:
+        return (self.at_most is None or share <= self.at_most) and (self.at_least is None or share >= self.at_least)
+
+
 @dataclass(frozen=True, slots=True)
 class Regime:
     """How responses come about. unstable: share of cases. run_shift: standard deviation in points by which whole runs

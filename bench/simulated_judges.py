@@ -13,7 +13,18 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.simulated import BATCHED, N_CASES, PAIRED, SETTLED, Pair, change_cases, draw_chances, draw_repeats, follow
+from bench.simulated import (
+    BATCHED,
+    N_CASES,
+    PAIRED,
+    SETTLED,
+    Pair,
+    Promise,
+    change_cases,
+    draw_chances,
+    draw_repeats,
+    follow,
+)
 from evalboard.core.stats import anchor_shift, corrected_rate, judge_noise, plan_anchor_draws
 
 SEED = 20261129
@@ -113,29 +124,15 @@ def decide(n: int, *, is_exact: bool = False, n_broken: int = 0, seed: int = SEE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeClaim:
-    """An error rate that docs/suites.md promises. n, n_in_tests: how many the bench and the nightly tests simulate."""
+class JudgeClaim(Promise):
+    """An error rate that docs/suites.md promises."""
 
-    situation: str
-    says: str
     holds: Holds
-    n: int = 1000
     n_in_tests: int = 400
-    at_most: float | None = None
-    at_least: float | None = None
-
-    @property
-    def aim(self) -> str:
-        if self.at_most is not None:
-            return f"at most {100 * self.at_most:g} %"
-        return "" if self.at_least is None else f"at least {100 * self.at_least:g} %"
 
     def measure(self, n: int) -> float:
         """Return the share of n simulated situations in which it holds."""
         return sum(self.holds(np.random.default_rng([SEED, index])) for index in range(n)) / n
-
-    def is_kept(self, share: float) -> bool:
-        return (self.at_most is None or share <= self.at_most) and (self.at_least is None or share >= self.at_least)
 
 
 CLAIMS = (

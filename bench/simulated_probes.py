@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.simulated import Promise
 from evalboard.core.probes import (
     CANARY_CHANGES,
     ProbeExchange,
@@ -132,33 +133,15 @@ def canary_runs(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """An error rate that docs/probes.md promises: how many such probes find one of some states.
+class Claim(Promise):
+    """An error rate that docs/probes.md promises: how many such probes find one of some states."""
 
-    n, n_in_tests: how many probes the bench simulates, and the tests. at_most, at_least: the share that is promised.
-    """
-
-    situation: str
-    says: str
     states: frozenset[str]
     finding: Callable[[np.random.Generator, int], ProbeResult]
-    n: int = 1000
-    n_in_tests: int = 60
-    at_most: float | None = None
-    at_least: float | None = None
-
-    @property
-    def aim(self) -> str:
-        if self.at_most is not None:
-            return f"at most {100 * self.at_most:g} %"
-        return "" if self.at_least is None else f"at least {100 * self.at_least:g} %"
 
     def measure(self, n: int) -> float:
         """The share of n simulated probes that find one of the states."""
         return sum(state in self.states for state in _found(self.finding, n)) / n
-
-    def is_kept(self, share: float) -> bool:
-        return (self.at_most is None or share <= self.at_most) and (self.at_least is None or share >= self.at_least)
 
 
 @cache

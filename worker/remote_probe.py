@@ -90,7 +90,7 @@ def _outcomes(
 
 
 def _request(place: int, call: ProbeExchange, work: ProbeWork, answered: Sequence[ProbeExchange]) -> DecodeRequest:
-    # Such a probe says by itself all that it asks; what is neutral in a profile would be asked as well.
+    # Such a probe states all that it asks; neutral values of a profile would be asked as well.
     is_whole = work.kind in OF_EXTERNAL_SERVERS
     from_profile = {} if is_whole else parse_profile(work.serving.profile_settings).sampling
     sampling: dict[str, Any] = {

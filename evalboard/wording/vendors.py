@@ -183,7 +183,7 @@ MIXES = Messages(
             "openrouter": "OpenRouter chooses a provider for each call. Add an endpoint for each provider.",
             "litellm": "Several backends answered behind LiteLLM. Give each a tag there, and add an endpoint for each "
             "tag.",
-            "azure": "Several models or builds answered. Deploy each version by itself, and add an endpoint for each "
+            "azure": "Several models or builds answered. Deploy each version separately, and add an endpoint for each "
             "deployment.",
         },
     },

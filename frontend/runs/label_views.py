@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.labels import LabelledAnswer, RunLabels
 from evalboard.core.errors import InvalidInput
+from evalboard.core.stats import RIGHT
 from evalboard.wording import labels as wording
 from frontend.shell.forms import once, reporting
 from frontend.shell.lists import parse_number, read_view
@@ -54,7 +55,7 @@ def labels(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def _is_apart(row: LabelledAnswer) -> bool:
-    return row.score is not None and not row.is_disputed and (row.score >= 0.5) != (row.label >= 0.5)
+    return row.score is not None and not row.is_disputed and (row.score >= RIGHT) != (row.label >= RIGHT)
 
 
 def _agrees(row: LabelledAnswer) -> tuple[bool, float]:

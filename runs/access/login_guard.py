@@ -28,8 +28,8 @@ from runs.store import counters
 
 logger = logging.getLogger(__name__)
 
-# Wrong passwords within AXES_COOLOFF_TIME. From an office everybody may come from one address: where somebody signed in
-# lately, one script with wrong passwords must not lock out all others.
+# Wrong passwords within AXES_COOLOFF_TIME. An office may have one address: after a recent sign-in
+# from there, one script with wrong passwords must not lock out all others.
 MAX_OF_ADDRESS = 20
 MAX_OF_KNOWN_ADDRESS = 100
 KNOWN_SECONDS = 24 * 3600

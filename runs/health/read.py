@@ -88,8 +88,7 @@ class _DatabaseProbe:
     """One question to the database over a connection of its own.
 
     A frozen database takes connections and says nothing. The question is asked in a thread, as no setting limits how
-    long a client waits for an answer. Whoever comes meanwhile waits for the same question, so that a frozen database
-    costs one thread.
+    long a client waits for an answer. Requests that come meanwhile share it, so a frozen database costs one thread.
     """
 
     def __init__(self) -> None:

@@ -389,9 +389,10 @@ def _end(record: JudgingRecord, judged: Mapping[int, Mapping[int, tuple[float, s
     record.save()
     if judged is None:
         reason = scoring.capped(f"Unscored: {error}")
-        judged = {repeat: {} for repeat in run.repeats.values_list("index", flat=True)}
+        unscored: dict[int, dict[int, tuple[float, str]]] = defaultdict(dict)
         for repeat, index in _list_answers(record):
-            judged[repeat] = {**judged[repeat], index: (math.nan, reason)}
+            unscored[repeat][index] = (math.nan, reason)
+        judged = unscored
     is_dropped = run.is_cancel_wanted and not run.is_terminal and run.source_id is None
     text = error or f"Scored by a judge, with scorer {record.scorer.digest[:8]}."
     level = Event.Level.WARNING if error else Event.Level.INFO

@@ -34,7 +34,7 @@ def tell_of_end(run_id: int) -> None:
     event, version = f"run.{run.status}", run.suite_version
     words = f"Run {run.pk} of {version.suite.slug} on {run.endpoint.slug} ended: {run.status}."
     subjects = [("run", run.pk), ("suite", version.suite_id), ("endpoint", run.endpoint_id)]
-    if run.is_judge:  # a part of another run, whose end is told
+    if run.is_judge:  # a part of another run, and only that has news
         tell_followers(subjects[:1], text=words, path=f"/runs/{run.pk}/")
         return
     tell_followers(subjects, text=words, path=f"/runs/{run.pk}/")

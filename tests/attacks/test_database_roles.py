@@ -24,7 +24,7 @@ PASSWORD = "of-a-test"
 
 @pytest.fixture
 def setup(session_redis: Any, settings: Any) -> dict[str, str]:
-    """What a worker of a team is told."""
+    """The settings of a team's worker."""
     session_redis.command("FLUSHALL")
     settings.REDIS_URL = session_redis.url
     return {"REDIS_URL": session_redis.url, "EVALBOARD_LOOK_SECONDS": "5"}
@@ -65,7 +65,7 @@ def refused(roles: None, database_url: str) -> Iterator[Callable[[str], bool]]:
 
 
 def test_every_table_is_decided_on() -> None:
-    """A new one is open to no worker before somebody wrote it down."""
+    """A new table is closed to workers until it is on a list."""
     names = [*grant_roles.WORKER_WRITES, *grant_roles.WORKER_READS, *grant_roles.WEB_ONLY]
     names += {table for _, table in grant_roles.WORKER_COLUMNS}
     tables = {model._meta.db_table for model in apps.get_models(include_auto_created=True)} | {"django_migrations"}

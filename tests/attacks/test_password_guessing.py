@@ -60,7 +60,7 @@ def test_ones_own_account_does_not_start_the_count_of_an_address_anew(ada: Any) 
 
 
 def test_one_script_with_wrong_passwords_does_not_lock_an_office_out(ada: Any) -> None:
-    """Somebody signed in from there lately. What may be tried for one name is as before."""
+    """An address with a recent sign-in has a higher limit. That of one name stays."""
     add_person(name="grace", role="viewer", password=PASSWORD)
     assert is_in(sign_in(password=PASSWORD))
     for n in range(login_guard.MAX_OF_ADDRESS + 5):

@@ -343,7 +343,7 @@ def test_a_new_verdict_is_sealed_when_it_is_taken(
 def test_a_sign_off_written_into_the_database_approves_nothing(
     ship: ReleaseRecord, mary: Any, seal: str, api: Api
 ) -> None:
-    """Its digest and its place in the chain are right: whoever has the code can compute them."""
+    """Its digest and its place in the chain are right: the code is enough to compute them."""
     sign(ship, mary, "reject", note="Not yet.")
     forged = old_sign_off(ship, mary)
     if seal:
@@ -379,7 +379,7 @@ def test_sign_offs_hold_when_the_key_is_exchanged(ship: ReleaseRecord, mary: Any
 def test_changed_scores_and_answers_are_not_judged(
     pair: tuple[RunRecord, RunRecord], statement: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The input digest is made of their digests, which whoever changed them left as they were."""
+    """The input digest is made of their digests, and the attack left those unchanged."""
     execute(statement)
     with pytest.raises(Conflict, match=rf"Run {pair[0].pk} cannot be judged.*were changed in the database"):
         judged.release(*pair)

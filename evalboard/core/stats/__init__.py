@@ -28,6 +28,7 @@ from evalboard.core.stats.fragility import (
     predict_flip_chances,
 )
 from evalboard.core.stats.judging import (
+    RIGHT,
     JudgeVariance,
     agreement,
     anchor_shift,
@@ -163,6 +164,7 @@ __all__ = [
     "N_DEALS",
     "OVERDISPERSED_BELOW",
     "POWER",
+    "RIGHT",
     "ROUNDING_ERROR",
     "SEEN_IN_NONE",
     "UNKNOWN_CHANCE",

@@ -1,7 +1,7 @@
 """`manage.py grant_roles --web ROLE --worker ROLE`: grant the web server and workers their rights.
 
 The owner runs it after each `manage.py migrate`. Every table has one line here, which a test compares with the models:
-so a new table is open to no worker before somebody decided that.
+so a new table is closed to workers until it is on a list.
 """
 
 from typing import Any
@@ -40,7 +40,7 @@ WORKER_COLUMNS = (
     ("SELECT (delivered_at, last_error)", "runs_webhook"),
     ("UPDATE (last_error)", "runs_webhook"),
 )
-# Of nobody but the web server and the scheduler.
+# Only for the web server and the scheduler.
 WEB_ONLY = (
     *("auth_group", "auth_group_permissions", "auth_permission", "auth_user", "auth_user_groups"),
     *("auth_user_user_permissions", "axes_accessattempt", "axes_accessattemptexpiration", "axes_accessfailurelog"),
