@@ -7,6 +7,7 @@ from typing import Any, Final
 from evalboard.core.digest import canonical_json
 from evalboard.core.document import Problems, at
 from evalboard.core.errors import InvalidInput
+from evalboard.core.scoring.external import EXTERNAL
 from evalboard.core.scoring.kind import (
     REQUIRED,
     Option,
@@ -23,6 +24,7 @@ from evalboard.core.scoring.kind import (
 from evalboard.core.scoring.normalise import normalise, normalise_option
 from evalboard.core.scoring.number import first_number
 from evalboard.core.scoring.reasons import shown
+from evalboard.core.scoring.recorded import RECORDED
 from evalboard.core.scoring.response_json import UnreadableJson, fenced, parse_response_json
 
 PLACES = ("prompt", "messages", "target", "answer", "tags")
@@ -209,7 +211,7 @@ def unread_reason(reasons: Sequence[str]) -> str:
     return capped(f"Unscored: {reasons[0]}" if reasons else "Unscored: no judgement of it came back.")
 
 
-BESIDE_NO_JUDGE: Final = ("python", "command", "http", "recorded")
+BESIDE_NO_JUDGE: Final = (*EXTERNAL, RECORDED.name)
 JUDGE = ScorerKind(
     name="judge",
     version=1,
