@@ -75,6 +75,7 @@ def test_a_bad_finding_says_what_to_do_and_draws_where_copies_part(viewer: Clien
     assert "pair agreement, A 0.6053" in shown
 
 
+@pytest.mark.nightly
 def test_a_batch_probe_is_held_against_another_with_the_same_prompts(viewer: Client) -> None:
     first, second = (probes.ask("batch", parameters={"prompts": 1, "copies": 60, "load": load}) for load in (0, 2))
     probes.served(probes.alike)
@@ -97,6 +98,7 @@ def test_every_pair_of_a_seed_probe_is_in_its_chart(viewer: Client) -> None:
         assert sum(int(n) for found, n in pairs if found == group) == 2 * 6  # two prompts of 4 · 3 / 2
 
 
+@pytest.mark.nightly
 def test_a_canary_shows_those_before_it_once_they_can_be_measured(viewer: Client) -> None:
     for _ in range(12):
         probes.ask("canary", parameters={"prompts": 2})
@@ -246,6 +248,7 @@ def test_a_capability_check_is_a_table_of_parameters(viewer: Client) -> None:
     assert "No control. Set a bypass or a reference endpoint to get one." in shown
 
 
+@pytest.mark.nightly
 def test_a_gateways_probe_says_which_hop_and_leads_to_the_other(viewer: Client) -> None:
     probes.remote("gateway", bypass=EndpointRecord.objects.get(slug=probes.remote("direct")))
     through = probes.ask("seed", on="gateway")
