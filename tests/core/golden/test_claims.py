@@ -52,6 +52,7 @@ def test_every_sentence_is_a_claim(spoken: dict[str, tuple[list[Sentence], list[
     assert escaped == []
 
 
+@pytest.mark.nightly
 def test_a_page_has_its_sentences_in_tables() -> None:
     modules = [path for path in (ROOT / "frontend").rglob("*.py") if "management" not in path.parts]
     modules += [ROOT / "evalboard" / "wording" / f"{name}.py" for name in REPORTS]
