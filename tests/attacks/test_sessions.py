@@ -76,6 +76,7 @@ def test_both_limits_are_settings(browser: Callable[[], Client], settings: Any) 
         assert not is_signed_in(client)
 
 
+@pytest.mark.nightly
 def test_a_session_from_before_the_limits_is_given_them(browser: Callable[[], Client]) -> None:
     client, began = browser(), time.time()
     session = client.session

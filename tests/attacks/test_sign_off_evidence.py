@@ -21,6 +21,7 @@ from runs.release import decide_release, sign_release, suite_badge, verdict_chan
 from tests import build
 from tests.api.conftest import Api
 from tests.casts import cast
+from tests.nightly import few
 from tests.runs import judged
 
 pytestmark = pytest.mark.django_db
@@ -96,6 +97,7 @@ def test_loosened_thresholds_are_not_signed_under_the_old_name(inconclusive: Rel
         sign(inconclusive, mary)
 
 
+@pytest.mark.nightly
 def test_a_verdict_under_another_policy_is_not_signed(
     ship: ReleaseRecord, inconclusive: ReleaseRecord, mary: Any
 ) -> None:
@@ -281,7 +283,7 @@ def read_everywhere(release: ReleaseRecord, viewer: Client, api: Api) -> set[int
 
 
 @pytest.mark.usefixtures("sealed")
-@pytest.mark.parametrize("was_read", [True, False], ids=["sealed before", "without a seal"])
+@pytest.mark.parametrize("was_read", few([True, False], 1), ids=["sealed before", "without a seal"])
 @pytest.mark.parametrize(
     "change",
     [
@@ -308,6 +310,7 @@ def test_a_verdict_written_into_the_database_is_shown_nowhere(
         assert suite_badge(inconclusive.gates.get().suite.slug).verdict == ""
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("sealed")
 def test_loosened_thresholds_are_not_shown(ship: ReleaseRecord, viewer: Client, api: Api) -> None:
     assert read_everywhere(ship, viewer, api) == {200}

@@ -125,6 +125,7 @@ def test_scores_of_the_candidate_by_the_old_scorer_change_nothing(adopted: Any) 
     assert points["scorer"] == pytest.approx(10.0)
 
 
+@pytest.mark.nightly
 def test_repeats_that_settle_it_are_scored_by_the_adopted_scorer_too(adopted: Any) -> None:
     baseline, candidate, processes = adopted
     release = judged.release(baseline, candidate)

@@ -17,6 +17,7 @@ from runs.models import BucketRecord, EndpointRecord, Model, ReleaseRecord, Repe
 from runs.release import decide_release
 from runs.run import run_report
 from tests import build
+from tests.nightly import few
 from tests.runs import judged, logs
 from tests.runs.judged import SAMPLE_POLICY, codes
 
@@ -96,10 +97,13 @@ def test_a_second_run_an_hour_later_that_gives_the_same_answers_makes_them_count
 
 @pytest.mark.parametrize(
     ("changes", "steps"),
-    [
-        ({"hours_ago": 2, "wrong": {3: (1,)}}, ["call_uncached"]),
-        ({"hours_ago": 8.5}, ["second_run", "nothing_caches"]),
-    ],
+    few(
+        [
+            ({"hours_ago": 2, "wrong": {3: (1,)}}, ["call_uncached"]),
+            ({"hours_ago": 8.5}, ["second_run", "nothing_caches"]),
+        ],
+        1,
+    ),
     ids=["it gave another answer", "it began half an hour later"],
 )
 def test_a_second_run_may_show_nothing(version: Any, changes: Any, steps: list[str]) -> None:
@@ -110,6 +114,7 @@ def test_a_second_run_may_show_nothing(version: Any, changes: Any, steps: list[s
     assert (codes(found["reasons"]), codes(found["next"])) == (["copies"], steps)
 
 
+@pytest.mark.nightly
 def test_a_second_log_of_the_same_side_makes_equal_repeats_of_a_log_count() -> None:
     def log(model: str) -> Any:
         given = [logs.response(case, repeat) for case in logs.CASES for repeat in range(1, 6)]

@@ -44,6 +44,7 @@ def compare(one: RunRecord, other: RunRecord) -> ComparisonRecord:
     return compare_slice.compare(baseline=one.pk, candidate=other.pk)
 
 
+@pytest.mark.nightly
 def test_another_name_on_one_reported_stack_is_judged_and_says_how_the_stack_is_known(admin: User) -> None:
     old, new = logged(OLD, "old"), logged(NEW, "new", says="red")
     compared = compare(old, new)

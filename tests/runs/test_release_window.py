@@ -20,6 +20,7 @@ from runs.models import (
     RunRecord,
 )
 from runs.release import decide_release
+from tests.nightly import few
 from tests.runs import judged
 from tests.runs.judged import SAMPLE_POLICY, codes
 
@@ -99,11 +100,14 @@ def test_a_canary_that_ends_later_within_the_time_is_heard(version: Any) -> None
 
 @pytest.mark.parametrize(
     ("theirs", "settings"),
-    [
-        pytest.param([110, 120, 130, 140, 150], {}, id="one-after-the-other"),
-        pytest.param([20, 30, 60, 70, 100], {"window_hours": 1.0}, id="longer-than-the-window"),
-        pytest.param([20, 30, 60, 70, 100], {"rule": "strict"}, id="a-strict-policy"),
-    ],
+    few(
+        [
+            pytest.param([110, 120, 130, 140, 150], {}, id="one-after-the-other"),
+            pytest.param([20, 30, 60, 70, 100], {"window_hours": 1.0}, id="longer-than-the-window"),
+            pytest.param([20, 30, 60, 70, 100], {"rule": "strict"}, id="a-strict-policy"),
+        ],
+        1,
+    ),
 )
 def test_else_what_is_unknown_ships_nothing(version: Any, theirs: list[int], settings: dict[str, Any]) -> None:
     policy, _ = create_policy(slug="hosted", title="", settings={"rule": "paired", "tolerance_points": 5.0} | settings)

@@ -165,6 +165,7 @@ def test_part_of_a_character_is_no_text_but_can_be_drawn() -> None:
     assert (first.token, first.drawn) == (None, "⟨0xE2⟩⟨0x9C⟩")
 
 
+@pytest.mark.nightly
 def test_nine_repeats_of_a_case_cost_as_many_queries_as_one() -> None:
     by = build.process()
     few = build.finished_run(("blue",) * 3, by=by)
@@ -269,6 +270,7 @@ def test_a_run_of_two_buckets_stands_in_both() -> None:
     ]
 
 
+@pytest.mark.nightly
 def test_six_runs_in_a_history_cost_as_many_queries_as_one() -> None:
     version, by = build.suite(), build.process()
     build.finished_run(by=by)
