@@ -14,6 +14,7 @@ from runs.models import ReplayRecord, RunRecord
 from runs.replays import claim_replay, finish_replay, record_result
 from tests import build
 from tests.cli.conftest import Step, ctrl_c
+from tests.nightly import few
 from tests.runs.test_replays import result
 
 Call = Callable[..., "CompletedProcess[str]"]
@@ -51,6 +52,7 @@ def test_a_replay_is_asked_for_followed_and_read(evalboard: Call, run: RunRecord
     assert replay.created_by is not None
 
 
+@pytest.mark.nightly
 def test_a_sweep_prints_a_line_for_each_variant_and_what_they_say(evalboard: Call, run: RunRecord) -> None:
     asked = ("replay", str(run.pk), "sky", "--batch-sizes", "1, 2,16", "--dtype", "float16")
     done = evalboard(*asked, meanwhile=finishing(3, "no kernel"))
@@ -156,11 +158,14 @@ def test_a_case_under_another_profile_is_labelled(evalboard: Call, run: RunRecor
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("{", "is no JSON: "),
-        ('{"messages": []}', "body.messages: must be a list of 1 to 1000 messages"),
-        ('{"messages": [{"role": "user", "content": "a"}], "max_tokens": 9000}', "leave no room for a prompt"),
-    ],
+    few(
+        [
+            ("{", "is no JSON: "),
+            ('{"messages": []}', "body.messages: must be a list of 1 to 1000 messages"),
+            ('{"messages": [{"role": "user", "content": "a"}], "max_tokens": 9000}', "leave no room for a prompt"),
+        ],
+        1,
+    ),
 )
 def test_a_body_that_is_none_is_64_and_says_why(
     evalboard: Call, run: RunRecord, tmp_path: Path, text: str, said: str

@@ -111,6 +111,7 @@ def test_a_proxy_that_wants_a_password_is_named(tmp_path, monkeypatch, scheme):
     assert "HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT" in sentence
 
 
+@pytest.mark.nightly
 def test_a_certificate_that_is_not_trusted_is_named(tmp_path, monkeypatch):
     certificate = tmp_path / "index.pem"
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=index", "-days", "2"]
@@ -126,6 +127,7 @@ def test_a_certificate_that_is_not_trusted_is_named(tmp_path, monkeypatch):
     assert "PIP_CERT=" in sentence
 
 
+@pytest.mark.nightly
 def test_an_index_over_plain_http_is_named_with_both_remedies(tmp_path, monkeypatch):
     sentence = pip_that_fails(tmp_path, monkeypatch, PIP_INDEX_URL="http://index.invalid/simple")
     assert "pip ignores the package index at index.invalid, whose address begins with http://" in sentence

@@ -118,6 +118,7 @@ def test_a_judge_that_says_neither_word_leaves_an_answer_unscored_in_its_words(
     assert reasons(run)[0] == 'Unscored: The judge neither began nor ended with "no" or "yes": "Who knows?".'
 
 
+@pytest.mark.nightly
 def test_cases_beside_a_judge_keep_their_own_scorers(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
 ) -> None:
