@@ -91,6 +91,7 @@ def test_the_exit_code_is_the_verdict(
     assert sentence == release.verdict.document["summary"]  # type: ignore[union-attr]
 
 
+@pytest.mark.nightly
 def test_both_sides_asked_for_in_turn_are_judged_by_each_other(evalboard: Call, transactional_db: None) -> None:
     judged.suite()
     judged.policy()
@@ -226,6 +227,7 @@ def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_to_its_verdict(evalboa
     assert run.status == "queued"
 
 
+@pytest.mark.nightly
 def test_the_ci_says_which_commit_it_was(evalboard: Call, baseline: RunRecord) -> None:
     github = {"GITHUB_ACTIONS": "true", "GITHUB_SHA": "0f3a", "GITHUB_REF": "refs/pull/12/merge"}
     named = ("--repeats", "1", "--label", "branch=mine")

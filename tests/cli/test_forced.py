@@ -75,6 +75,7 @@ def test_cases_repeats_and_another_run_s_stack_are_sent_along(evalboard: Call, r
     assert (scoring.endpoint.slug, scoring.repeats, scoring.n_answers) == ("other", [2], 2)
 
 
+@pytest.mark.nightly
 def test_a_tag_is_sent_along(evalboard: Call, run: RunRecord) -> None:
     asked = ("force", str(run.pk), "--on", "other", "--tag", "tag-1")
     evalboard(*asked, meanwhile=[(": queued, 0 of 2 answers\n", ctrl_c)])
@@ -89,6 +90,7 @@ def test_json_is_the_scoring_and_nothing_else(evalboard: Call, run: RunRecord) -
     assert (again.returncode, again.stderr) == (0, "")
 
 
+@pytest.mark.nightly
 def test_a_scoring_without_any_trace_is_4_and_says_why(evalboard: Call, run: RunRecord) -> None:
     done = evalboard("force", str(run.pk), "--on", "other", meanwhile=[(QUEUED, lambda: finish(dies_on=(0, 1, 2)))])
     assert (done.returncode, done.stdout.splitlines()[-1]) == (4, "It died.")

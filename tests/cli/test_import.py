@@ -34,6 +34,7 @@ def test_a_log_is_imported_once(evalboard: Call, log: str) -> None:
     assert (again.returncode, "read as batch: was imported before: 1 run." in again.stdout) == (0, True)
 
 
+@pytest.mark.nightly
 def test_suite_and_format_are_sent_and_json_is_the_whole_answer(evalboard: Call, log: str) -> None:
     build.suite("colours", ["sky", "sea"])
     done = evalboard("import", log, "--format", "batch", "--suite", "colours", "--json")

@@ -17,6 +17,7 @@ def stored(transactional_db: None) -> None:
     build.run()
 
 
+@pytest.mark.nightly
 def test_schedules_are_made_listed_paused_resumed_and_deleted(evalboard: Call, stored: None) -> None:
     run = ("--cron", "0 3 * * 1", "--endpoint", "local", "--suite", "colours", "--repeats", "3")
     done = evalboard("schedule", "add", "nightly", *run, "--time-zone", "Europe/Berlin")

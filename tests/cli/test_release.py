@@ -165,6 +165,7 @@ def test_waiting_for_a_run_that_comes_to_nothing_is_4(
     assert not ReleaseRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_ctrl_c_leaves_the_runs_going_and_says_how_to_come_back(
     evalboard: Call, pair: tuple[RunRecord, RunRecord]
 ) -> None:

@@ -81,6 +81,7 @@ def test_a_replay_that_gave_no_answer_is_4_and_says_why(evalboard: Call, run: Ru
     assert ": failed. http://" in done.stdout
 
 
+@pytest.mark.nightly
 def test_json_is_the_replay_and_nothing_else(evalboard: Call, run: RunRecord) -> None:
     done = evalboard("replay", str(run.pk), "sky", "--json", meanwhile=finishing(1))
     replay = ReplayRecord.objects.get()
@@ -90,6 +91,7 @@ def test_json_is_the_replay_and_nothing_else(evalboard: Call, run: RunRecord) ->
     assert (again.returncode, json.loads(again.stdout), again.stderr) == (0, body, "")
 
 
+@pytest.mark.nightly
 def test_ctrl_c_leaves_the_replay_going_and_says_how_to_come_back(evalboard: Call, run: RunRecord) -> None:
     done = evalboard("replay", str(run.pk), "sky", meanwhile=[(": queued, 0 of 1 variants\n", ctrl_c)])
     replay = ReplayRecord.objects.get()
@@ -149,6 +151,7 @@ def test_a_request_of_production_is_decoded_and_its_answer_printed(
     assert (empty, text) == ("", "blue")
 
 
+@pytest.mark.nightly
 def test_a_case_under_another_profile_is_labelled(evalboard: Call, run: RunRecord) -> None:
     create_profile(slug="warm", title="", settings=DEFAULT_PROFILES["fast"]["settings"])
     done = evalboard("replay", str(run.pk), "sky", "--profile", "warm", meanwhile=finishing(1))

@@ -156,6 +156,7 @@ def score_waiting(worker: WorkerRecord) -> None:
         finish_scoring(lease=lease, given=given)
 
 
+@pytest.mark.nightly
 def test_scores_that_a_worker_has_yet_to_give_are_awaited_and_can_be_cancelled() -> None:
     processes = build.process(), build.process(build.bucket(weights="e" * 64))
     baseline = shouting(judged.suite(policy=SAMPLE_POLICY), {}, by=processes[0])

@@ -242,6 +242,7 @@ def test_what_comes_twice_is_stored_once(run: RunRecord, worker: WorkerRecord) -
     assert ResponseRecord.objects.filter(repeat__run=run).count() == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_workers_that_store_at_once_lose_no_token(
     new_run: Callable[..., RunRecord], hosted: str, new_worker: Callable[..., WorkerRecord]

@@ -187,6 +187,7 @@ def test_runs_that_are_the_same_to_the_bit_have_no_rows_and_read_no_trace(
     assert (report.score.difference, report.ledger, report.comparable, report.noise) == (0.0, (), True, None)
 
 
+@pytest.mark.nightly
 def test_of_a_block_only_the_differing_slots_are_decoded(
     version: SuiteVersionRecord, process: EngineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -560,6 +561,7 @@ def test_a_comparison_of_what_is_no_more_is_dropped(large: Callable[[], Comparis
     assert not work_on_comparison()
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_never_read_one_comparison_at_once(
     large: Callable[[], ComparisonRecord], django_db_blocker: Any

@@ -172,6 +172,7 @@ def test_a_log_that_is_no_second_one_says_in_what_it_is_another(tmp_path: Any, c
     assert list(refused.value.fields) == ["second_of"]
 
 
+@pytest.mark.nightly
 def test_a_log_that_was_imported_before_may_be_said_to_be_a_second_one(tmp_path: Any) -> None:
     one, two = sent(tmp_path, "one"), sent(tmp_path, "two")
     [first], [second] = import_logs(**one)[1], import_logs(**two)[1]
@@ -182,6 +183,7 @@ def test_a_log_that_was_imported_before_may_be_said_to_be_a_second_one(tmp_path:
         import_logs(**one, second_of=str(first.pk))
 
 
+@pytest.mark.nightly
 def test_a_second_log_without_prompts_is_told_to_name_the_suite(tmp_path: Any) -> None:
     _, [first], _ = import_logs(**sent(tmp_path, "one", messages=[]))
     suite = first.suite_version.suite.slug

@@ -150,6 +150,7 @@ def test_other_rules_come_to_figures_of_their_own(monkeypatch: pytest.MonkeyPatc
     assert (n_readings(lambda: run_report(run.pk)), n_readings(lambda: run_report(run.pk))) == (1, 0)
 
 
+@pytest.mark.nightly
 def test_lists_go_on_where_somebody_has_just_replaced_the_frames(run: RunRecord) -> None:
     told = case_rows(run.pk)
     CaseFrame.objects.filter(first=0).delete()

@@ -113,6 +113,7 @@ def test_calls_of_another_run_to_the_same_server_count(called: tuple[RunRecord, 
     assert "2.0 times the baseline's calls in flight on average" in line["text"]
 
 
+@pytest.mark.nightly
 def test_batches_are_not_held_against_calls(called: tuple[RunRecord, RunRecord]) -> None:
     EndpointRecord.objects.filter(slug="other").update(engine="vllm")
     set_calls(called[0], at_once=6)

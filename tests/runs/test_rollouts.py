@@ -105,6 +105,7 @@ def test_tokens_are_those_of_the_file_and_shown_by_their_ids(tmp_path: Path) -> 
     assert page.trace.selected.drawn == f"⟨token {lines[3]['token_ids'][17]}⟩"
 
 
+@pytest.mark.nightly
 def test_one_answer_says_where_its_trainer_is_off(tmp_path: Path) -> None:
     run = imported(tmp_path, rollouts.rows(planted=PLANTED))
     [trainer] = answers_elsewhere(run.pk, 1, "roll-3")
@@ -136,6 +137,7 @@ def test_rollouts_without_a_trainer_are_a_run_alone(tmp_path: Path) -> None:
     assert (run.status, reported_scoring(run.pk)) == ("finished", None)
 
 
+@pytest.mark.nightly
 def test_a_trainer_verifies_no_endpoint_and_goes_with_its_run(tmp_path: Path) -> None:
     run = imported(tmp_path, rollouts.rows())
     scoring = int(scoring_of(run).id)

@@ -405,6 +405,7 @@ def test_the_database_refuses_to_change_a_sign_off(pair: tuple[RunRecord, RunRec
 # The cost
 
 
+@pytest.mark.nightly
 def test_lists_cost_the_same_for_one_and_for_many(pair: tuple[RunRecord, RunRecord]) -> None:
     ada = build.user("ada", "release manager")
 

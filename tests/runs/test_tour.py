@@ -93,6 +93,7 @@ def test_who_has_ended_it_sees_it_no_more_and_others_do(tour: Any, person: Any) 
     assert tour_of(get_user_model().objects.create(username="noa")) is not None
 
 
+@pytest.mark.nightly
 def test_taken_away_nothing_of_it_is_left(tour: Any, person: Any) -> None:
     assert remove_tour() == ()
     for record in (
