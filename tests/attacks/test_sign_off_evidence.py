@@ -127,6 +127,7 @@ def test_what_moved_by_right_is_no_attack(ship: ReleaseRecord, pair: tuple[RunRe
     assert [line["is_intact"] for line in exported()] == [True]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
@@ -209,6 +210,7 @@ def test_a_sign_off_names_the_token_it_was_made_with(ship: ReleaseRecord, mary: 
     assert exported()[0]["is_intact"] is False
 
 
+@pytest.mark.nightly
 def test_a_sign_off_on_the_page_names_the_session_and_does_not_give_it_away(ship: ReleaseRecord, mary: Any) -> None:
     client = Client()
     client.force_login(mary)

@@ -64,6 +64,7 @@ def test_an_earlier_run_of_the_reference_set_is_named_to_compare_with(version: A
     assert f"It is compared with run {before.pk}, which the earlier stack served." in event.text
 
 
+@pytest.mark.nightly
 def test_without_marked_cases_the_first_ones_stand_in(db: None) -> None:
     rotation = rotate(judged.suite("colours", n_cases=3), **REMOTE)
     reconcile()
@@ -96,6 +97,7 @@ def test_it_waits_in_the_queue_of_who_set_the_baseline(version: Any) -> None:
     assert rotation.reference_runs.get().created_by == BaselineRecord.objects.get().set_by
 
 
+@pytest.mark.nightly
 def test_a_person_s_queue_that_is_full_is_not_filled_further(version: Any, settings: Any) -> None:
     rotation = rotate(version, **REMOTE)
     settings.MAX_QUEUED_RESPONSES = 7  # of the eight of the set

@@ -136,6 +136,7 @@ def test_an_answer_is_stored_with_who_gave_it_and_how_the_call_went(run: RunReco
     assert run.bucket == process.bucket  # bound when the run ended
 
 
+@pytest.mark.nightly
 def test_logs_and_calls_of_one_model_have_one_row_and_one_vocabulary(run: RunRecord, worker: WorkerRecord) -> None:
     logged = logs.stored(logs.log())
     serve(run, worker)

@@ -367,6 +367,7 @@ def test_runs_that_are_deleted_leave_what_was_found(person: Any) -> None:
     assert experiment_detail(experiment.pk).sentence == sentence
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_bisected_is_refused_with_the_reason(person: Any) -> None:
     ours = build.finished_run(BLUE)
     same = build.finished_run(BLUE)

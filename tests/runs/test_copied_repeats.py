@@ -95,6 +95,7 @@ def test_a_second_run_an_hour_later_that_gives_the_same_answers_makes_them_count
     assert not {"copies", "nothing_caches"} & {*codes(found["warnings"])}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("changes", "steps"),
     few(
@@ -214,6 +215,7 @@ def test_the_page_of_a_run_says_how_many_samples_its_repeats_are(version: Any) -
     assert not noise.does_first_differ
 
 
+@pytest.mark.nightly
 def test_a_run_says_that_its_first_repeat_alone_differs(version: Any) -> None:
     cold = run_report(asked(version, "cold", wrong={1: (1,), 2: (1,)}).pk)
     assert (cold.noise.n_repeats, cold.noise.n_draws, cold.noise.n_unstable) == (2, 2.0, 2)

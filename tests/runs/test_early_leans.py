@@ -55,6 +55,7 @@ def test_earlier_runs_of_the_bucket_and_margins_give_a_lean(
     assert text.endswith(f"(90 % interval). Tendency: {verdict_name('ship')}. Not a verdict.")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "what", few(["no earlier run", "too few repeats", "later", "copies", "no margins", "full look"], 1)
 )

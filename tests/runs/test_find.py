@@ -82,6 +82,7 @@ def test_a_stack_is_found_by_its_name() -> None:
     assert names("stack: vLLM") == ["vLLM 0.31.2 on L40S"]
 
 
+@pytest.mark.nightly
 def test_a_token_leads_to_the_cases_that_flip_there(compared: models.ComparisonRecord) -> None:
     for text in ("blue", "·red", "red", "token: re"):
         [hit] = [hit for hit in search(parse_wanted(text)).hits if hit.kind == "token"]

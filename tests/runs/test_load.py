@@ -50,6 +50,7 @@ def test_unlike_loads_are_said_by_the_release(pair: tuple[RunRecord, RunRecord])
     assert codes(document["next"])[0] == "run_in_turn"
 
 
+@pytest.mark.nightly
 def test_runs_that_took_turns_are_not_told_to_take_turns(pair: tuple[RunRecord, RunRecord]) -> None:
     set_batches(pair[1], 48)
     now = timezone.now()

@@ -108,6 +108,7 @@ def test_only_names_of_logs_are_joined_and_with_a_reason(admin: User) -> None:
     assert not SameModelRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_revisions_that_logs_declare_are_weights() -> None:
     one, other = logged(OLD, "one", revision="1f3a"), logged(OLD, "two", says="red", revision="77c0")
     compared = compare(one, other)

@@ -75,6 +75,7 @@ def document(release: ReleaseRecord) -> dict[str, Any]:
     return release.verdict.document
 
 
+@pytest.mark.nightly
 def test_two_that_took_turns_are_judged_as_services_and_it_is_said_what_is_assumed(version: Any) -> None:
     ours, theirs = run(version, "mini", [10, 40, 50, 80, 90]), run(version, "maxi", [20, 30, 60, 70, 100])
     canary("mini", "changed", START - timedelta(hours=3))  # long before, and of no concern

@@ -189,6 +189,7 @@ def test_what_served_is_warned_of(version: Any) -> None:
     assert codes(release.verdict.document["reasons"]) == ["too_few_repeats"]
 
 
+@pytest.mark.nightly
 def test_two_buckets_in_a_run_are_never_compared_and_each_is_scored(version: Any) -> None:
     one, other = build.process(), build.process(build.bucket("bfloat16"))
     mixed = build.run(version, repeats=1)
@@ -350,6 +351,7 @@ def test_the_end_of_a_run_decides_what_rests_on_it_and_makes_its_ledger(pair: tu
     assert ReleaseRecord.objects.get().verdict_id != release.verdict_id
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_a_decision_that_fails_never_fails_the_runs_end(
     pair: tuple[RunRecord, RunRecord], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -254,6 +254,7 @@ def test_words_are_looked_for_in_ids_prompts_and_tags_alone(query: str, indexes:
     assert ([case.index for case in report.cases], report.n_cases) == (indexes, len(indexes))
 
 
+@pytest.mark.nightly
 def test_runs_of_two_buckets_stand_apart() -> None:
     build.finished_run(by=build.process(build.bucket("float32")))
     build.finished_run(by=build.process(build.bucket("bfloat16")))
