@@ -176,6 +176,7 @@ def test_as_many_rough_repeats_as_a_verdict_takes_are_a_lean_all_the_same(evalbo
     assert (done.returncode, body["release"]["verdict"], body["lean"]) == (0, "no_ship", "no_ship")
 
 
+@pytest.mark.nightly
 def test_a_rough_profile_without_a_baseline_is_0_and_says_how_to_make_one(
     evalboard: Call, mixed: BucketRecord, tmp_path: Path
 ) -> None:

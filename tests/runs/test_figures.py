@@ -14,6 +14,7 @@ from runs.suites import rescore_run, suite_report, suite_standing
 from tests import build, judged
 from tests.build import case_rows
 from tests.casts import cast
+from tests.nightly import few
 
 pytestmark = pytest.mark.django_db
 
@@ -105,7 +106,7 @@ def twins() -> tuple[RunRecord, RunRecord]:
     return early, many(blue, lambda n: "red" if n % 60 == 1 else "blue", by=by)
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("what", few(CHANGES, 2))
 def test_what_is_kept_follows_what_it_rests_on(twins: tuple[RunRecord, RunRecord], what: str) -> None:
     early, run = twins
     if what == "an earlier twin ends":
