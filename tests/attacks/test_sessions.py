@@ -134,6 +134,7 @@ def test_what_may_be_kept_still_says_so(browser: Callable[[], Client]) -> None:
     static.close()
 
 
+@pytest.mark.nightly
 def test_over_tls_cookies_are_of_this_host_only() -> None:
     program = """
 import django, json; django.setup()

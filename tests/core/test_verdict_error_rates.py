@@ -158,6 +158,7 @@ def test_the_simulated_change_is_exactly_the_one_that_was_asked_for() -> None:
         next(simulated.pairs(1, PINNED, difference=-0.3))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("setting", "n_pairs"),
     [

@@ -105,6 +105,7 @@ def test_both_sides_are_asked_for_on_the_comparison_and_told_there(runs: Runs, e
     assert "The candidate’s answers on the baseline’s stack: Over " in text
 
 
+@pytest.mark.nightly
 def test_a_pair_shows_which_tokens_the_other_stack_would_not_have_chosen(runs: Runs, viewer: Client) -> None:
     address = f"/compare/{runs[0].pk}/{runs[1].pk}/cases/case-002/?repeat=1,1"
     assert "forced-strips" not in page(viewer, address)

@@ -103,6 +103,7 @@ def n_measured(run):
     return [measured.n_repeats for measured in found.values()]
 
 
+@pytest.mark.nightly
 def test_a_release_says_in_one_sentence_why_it_may_be_believed(unnamed, engineer):
     ours, theirs = unnamed, like(unnamed)
     release = judged.release(ours, theirs)

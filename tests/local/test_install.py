@@ -39,6 +39,7 @@ def run_installer(checkout: Path, name: str, **environment: str) -> subprocess.C
     )
 
 
+@pytest.mark.nightly
 def test_without_a_network_it_says_so_in_one_sentence_and_leaves_no_stamp(checkout):
     ended = run_installer(checkout, "core", PIP_INDEX_URL="http://127.0.0.1:9/simple")
     assert ended.returncode == 1

@@ -51,6 +51,7 @@ def noisy(version: SuiteVersionRecord) -> RunRecord:
     return stored(version, *flapping(), by=batched())
 
 
+@pytest.mark.nightly
 def test_what_repeats_scatter_is_noise_and_the_rest_is_not(version: SuiteVersionRecord, noisy: RunRecord) -> None:
     by = batched()
     broken = range(30, 60)
