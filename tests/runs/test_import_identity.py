@@ -151,9 +151,10 @@ def test_without_an_id_of_the_tools_the_answers_own_ids_tell_an_eval(tmp_path: P
     assert import_of(chat(tmp_path, "c.jsonl", "r3", "r4"))[2]
 
 
-def test_answers_that_merely_read_alike_are_of_two_evals(tmp_path: Path) -> None:
-    assert import_of(chat(tmp_path, "a.jsonl", "", ""))[2]
-    assert import_of(chat(tmp_path, "b.jsonl", "", "", note="of another day"))[2]
+@pytest.mark.parametrize("ids", [("", ""), ("r1", "")], ids=["no ids", "one answer lacks its id"])
+def test_answers_that_merely_read_alike_are_of_two_evals(tmp_path: Path, ids: tuple[str, str]) -> None:
+    assert import_of(chat(tmp_path, "a.jsonl", *ids))[2]
+    assert import_of(chat(tmp_path, "b.jsonl", *ids, note="of another day"))[2]
     assert RunRecord.objects.count() == 2
 
 
