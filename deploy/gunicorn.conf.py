@@ -45,7 +45,8 @@ graceful_timeout = 30  # seconds that a request under way has after SIGTERM
 keepalive = 75  # longer than a proxy keeps a connection that it will use again
 control_socket_disable = True
 
-# The same lines as the product's own, request id included, and who called: person:3 or token:7. A query is left out: a sign-in link has its secret there.
+# The same lines as the product's own, request id included, and who called: person:3 or token:7. A query is left out: a
+# sign-in link has its secret there.
 accesslog = "-"
 access_log_format = '%(h)s %({evalboard.caller}e)s "%(m)s %(U)s" %(s)s %({content-length}o)s bytes %(M)s ms'
 _LINES = {"handlers": ["console"], "level": "INFO", "propagate": False}

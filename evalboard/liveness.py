@@ -62,7 +62,10 @@ class Liveness:
         self._write(slot, 0, 0.0)
 
     def watch(self, slot: int, worker: Any) -> None:
-        """Note once a second, from a thread, whether requests of a gthread worker wait. `last_end` is when one ended."""
+        """Note once a second, from a thread, whether requests of a gthread worker wait.
+
+        Its `last_end` is when it last finished one.
+        """
         self._write(slot, os.getpid(), 0.0)
         threading.Thread(target=self._look, args=[slot, worker], daemon=True).start()
 
