@@ -68,6 +68,7 @@ urlpatterns = [
     path("runs/<int:run_id>/repeats/<int:repeat>/cases/<text_path:case>/", responses.response, name="response"),
     path("find/", find.find, name="find"),
     path("imports/", imports.imports, name="imports"),
+    path("imports/readings/<int:reading_id>/", imports.import_reading, name="import_reading"),
     path("endpoints/", endpoints.endpoints, name="endpoints"),
     path("endpoints/<text:endpoint>/price/", settings.price, name="endpoint_price"),
     path("endpoints/<text:endpoint>/fingerprint/", settings.set_fingerprint, name="endpoint_fingerprint"),

@@ -1487,4 +1487,25 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('suite', 'case_digest', 'text_digest', 'person'), name='one_label_per_person_and_answer')],
             },
         ),
+        migrations.CreateModel(
+            name='ImportReadingRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('status', models.CharField(choices=[('reading', 'Reading'), ('stored', 'Stored'), ('failed', 'Failed')], default='reading', max_length=10)),
+                ('options', models.JSONField(help_text='the arguments of `import_logs` that are not files')),
+                ('names', models.JSONField(help_text='of the files')),
+                ('n_bytes', models.BigIntegerField(help_text='of the files, as they were sent')),
+                ('problem', models.JSONField(help_text='contract.base.Problem; null: none', null=True)),
+                ('is_new', models.BooleanField(help_text='false where that log was imported before', null=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('beat_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
+                ('source', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='readings', to='runs.importrecord')),
+            ],
+            options={
+                'db_table': 'runs_importreading',
+                'ordering': ['-id'],
+                'indexes': [models.Index(condition=models.Q(('status', 'reading')), fields=['id'], name='readings_under_way')],
+            },
+        ),
     ]

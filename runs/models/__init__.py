@@ -17,7 +17,7 @@ from runs.models.identity import (
     VocabularyRecord,
     WorkerRecord,
 )
-from runs.models.imported import ImportRecord
+from runs.models.imported import ImportReadingRecord, ImportRecord
 from runs.models.judge import AnchorSetRecord, JudgingRecord, LabelRecord
 from runs.models.lane import Lane, Priority
 from runs.models.probe import AnswerSet, ProbeRecord
@@ -53,6 +53,7 @@ __all__ = [
     "ForcedScoringRecord",
     "GateRecord",
     "IdempotencyKey",
+    "ImportReadingRecord",
     "ImportRecord",
     "JudgingRecord",
     "LabelRecord",

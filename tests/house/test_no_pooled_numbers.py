@@ -186,6 +186,7 @@ def stored(transactional_db: None) -> Stored:
         "release_id": list(releases),
         "fingerprint_id": prints[:1],
         "import_id": [runs["logged"].source_id],
+        "reading_id": [models.ImportReadingRecord.objects.create(options={}, names=["a.jsonl"], n_bytes=9).pk],
         "probe_id": [_probed()],
         "forced_id": [
             *(_scored(run) for run in (mixed, turned, build.finished_run(WHOLE, by=one), whole)),
