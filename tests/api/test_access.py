@@ -193,6 +193,7 @@ def test_a_page_whose_form_makes_something_makes_it_once() -> None:
     assert repeated == set(REPEATABLE.split())
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db
 def test_a_get_of_a_page_that_only_takes_forms_leads_to_its_form() -> None:
     client = Client()

@@ -137,6 +137,7 @@ def test_every_success_that_is_described_is_answered_so(site: Site) -> None:
     assert described - seen == set()
 
 
+@pytest.mark.nightly
 @pytest.mark.drawn
 def test_made_up_requests_are_answered_as_described(site: Site) -> None:
     """No 5xx, and no status, header, type or field that the schema does not have, whatever comes."""

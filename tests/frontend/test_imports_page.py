@@ -16,6 +16,7 @@ from tests import build
 from tests.frontend.stage import HOSTILE
 from tests.importers import batch_log
 from tests.waiting import wait_until
+from tests.nightly import nightly
 
 LOG = batch_log.output({"sky": "blue", "sea": "green"})
 
@@ -88,8 +89,9 @@ def test_the_same_log_again_leads_to_the_run_that_is_there(engineer: Client) -> 
     ("content", "fields", "words"),
     [
         (b"no log at all", {}, "No known format fits output.jsonl"),
-        (b"{}\n", {"format": "batch"}, "output.jsonl: "),
-        (LOG, {"suite": "shades"}, "Select a valid choice"),
+        *nightly(
+            [(b"{}\n", {"format": "batch"}, "output.jsonl: "), (LOG, {"suite": "shades"}, "Select a valid choice")]
+        ),
     ],
 )
 def test_a_refusal_is_words_at_the_form(engineer: Client, content: bytes, fields: dict[str, str], words: str) -> None:

@@ -346,6 +346,7 @@ def test_nothing_that_judges_reads_a_pooled_number() -> None:
     assert readers == READ_POOLED
 
 
+@pytest.mark.nightly
 def test_no_command_prints_one(stored: Stored, live_server: Any, tmp_path: Path) -> None:
     secret = build.token(build.user("ci", "release manager"), "read", "run", "sign")
     place = {"EVALBOARD_URL": live_server.url, "EVALBOARD_TOKEN": secret}
