@@ -24,6 +24,7 @@ from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow, Settle
 from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
+from evalboard.contract.rollouts import RolloutSeries, RolloutStep
 from evalboard.contract.run import Rerun, Rescored, Run, RunEstimate, RunPair, RunRow
 from evalboard.contract.schedule import Schedule
 from evalboard.contract.stack import Worker
@@ -178,6 +179,20 @@ class RestClient:
 
     def agreement(self, run_id: str) -> Answer[RunLabels]:
         return self.get(RunLabels, f"/runs/{run_id}/agreement/")
+
+    def log_rollout(self, series: str, body: Mapping[str, Any]) -> Answer[RolloutStep]:
+        """Store a step of a training run; sent again, it replaces what was logged of it."""
+        return self.post(RolloutStep, f"/rollouts/{quote(series, safe='')}/steps/", body)
+
+    def rollout_series(self, series: str) -> Answer[RolloutSeries]:
+        return self.get(RolloutSeries, f"/rollouts/{quote(series, safe='')}/")
+
+    def rollouts(self) -> Iterator[Answer[RolloutSeries]]:
+        return self.rows(RolloutSeries, "/rollouts/", {})
+
+    def rollout_steps(self, series: str) -> Iterator[Answer[RolloutStep]]:
+        """Yield the steps of a series, the newest step first."""
+        return self.rows(RolloutStep, f"/rollouts/{quote(series, safe='')}/steps/", {})
 
     def follow(self, kind: str, name: str) -> Answer[Follow]:
         """Follow a run, suite, endpoint or other thing: Evalboard notifies you at your own addresses."""

@@ -24,6 +24,7 @@ from runs.models.probe import AnswerSet, ProbeRecord
 from runs.models.release import GateRecord, PolicyRecord, ReleaseRecord, Settling, SignOffRecord, Verdict
 from runs.models.replay import ReplayRecord
 from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRecord, RunFiguresRecord, TraceBlock
+from runs.models.rollouts import RolloutSeriesRecord, RolloutStepRecord
 from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
 from runs.models.schedule import ScheduledStart, ScheduleRecord
 from runs.models.suite import Case, Scorer, ScoringRecord, Suite, SuiteNoise, SuiteVersionRecord, TrialRecord
@@ -70,6 +71,8 @@ __all__ = [
     "RepeatScore",
     "ReplayRecord",
     "ResponseRecord",
+    "RolloutSeriesRecord",
+    "RolloutStepRecord",
     "Rotation",
     "RunFiguresRecord",
     "RunRecord",

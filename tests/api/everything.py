@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from evalboard.core.compare import digest_model_name
 from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.rollout_steps import measure_step
 from evalboard.importers.files import LogFile
 from runs.access import create_token
 from runs.access.roles import ROLES
@@ -33,6 +34,7 @@ from runs.webhooks.webhooks import EVENTS
 from runs.work import record_self_test, register_worker
 from tests import build, forced, judged, probes, self_tests
 from tests.api.conftest import SCOPES
+from tests.core.test_rollout_steps import tensors
 from tests.frontend import stage, two_runs
 from tests.importers import batch_log
 from tests.runs.test_replays import result
@@ -173,6 +175,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
     profile = {"slug": "mine", "settings": DEFAULT_PROFILES["pinned"]["settings"]}
     release = {"suite": stage.SLUG, "candidate": str(rows.judged), "baseline": str(rows.reference), "policy": "lenient"}
     policy = {"slug": "ours", "settings": judged.LENIENT}
+    step = {"step": 1, "figures": measure_step(tensors("trl")).to_json(), "max_kl": 0.001}
     until = (timezone.now() + timedelta(days=20)).isoformat()
     of = rows.known
 
@@ -242,6 +245,12 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("set_baseline", take("slug"), body={"run": str(rows.rotated), "reason": "Better."}),
         Good("endpoints"),
         Good("find", query={"q": "colours"}),
+        Good("log_rollout", {"series": "grpo"}, body=step),
+        Good("log_rollout", {"series": "grpo"}, body=step),
+        Good("rollouts"),
+        Good("rollout_series", {"series": "grpo"}),
+        Good("rollout_steps", {"series": "grpo"}),
+        Good("delete_rollout_series", {"series": "grpo"}),
         Good("create_endpoint", body=endpoint | {"dtype": "float32", "line": "paint"}),
         Good("create_endpoint", body=REMOTE),
         Good("endpoint", take("endpoint")),

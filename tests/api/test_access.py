@@ -164,7 +164,7 @@ def test_roles_decide_what_the_pages_do(role: str) -> None:
 # stored by its content, or has a secret that only the first answer shows.
 REPEATABLE = """
     endpoints/<text:endpoint>/fingerprint/ endpoints/<text:endpoint>/price/
-    endpoints/<text:endpoint>/try/ follows/ follows/<int:follow_id>/stop/
+    endpoints/<text:endpoint>/try/ rollouts/<text:series>/delete/ follows/ follows/<int:follow_id>/stop/
     lab/<int:experiment_id>/cancel/ lab/<int:experiment_id>/delete/ lab/<int:experiment_id>/resume/
     lab/<int:experiment_id>/start/ login/ logout/ logout/everywhere/ runs/<int:run_id>/cancel/
     runs/<int:run_id>/complete/ runs/<int:run_id>/delete/ schedules/<int:schedule_id>/delete/

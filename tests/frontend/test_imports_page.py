@@ -15,8 +15,8 @@ from runs.models import ImportReadingRecord, ImportRecord, RunRecord
 from tests import build
 from tests.frontend.stage import HOSTILE
 from tests.importers import batch_log
-from tests.waiting import wait_until
 from tests.nightly import nightly
+from tests.waiting import wait_until
 
 LOG = batch_log.output({"sky": "blue", "sea": "green"})
 

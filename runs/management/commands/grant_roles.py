@@ -47,6 +47,8 @@ WEB_ONLY = (
     *("axes_accesslog", "django_content_type", "django_session", "runs_idempotencykey", "runs_label"),
     *(
         "runs_importreading",
+        "runs_rolloutseries",
+        "runs_rolloutstep",
         "runs_schedule",
         "runs_scheduledstart",
         "runs_token",
