@@ -7,7 +7,7 @@ from django import forms
 
 from evalboard.contract.catalogue import Endpoint
 from evalboard.wording.probe_states import DAILY_CHECK_COST
-from frontend.shell.forms import JSONText, PlainForm
+from frontend.shell.forms import JSONText, PlainForm, endpoint_choices
 from frontend.templatetags.drawing import as_json
 from runs.models import EndpointRecord
 
@@ -134,8 +134,7 @@ class RemoteEndpointForm(PlainForm):
         """Build the form. endpoints: all, from which reference and bypass are chosen."""
         super().__init__(*args, **kwargs)
         for field, engine in (("reference", EndpointRecord.Engine.VLLM), ("bypass", EndpointRecord.Engine.OPENAI)):
-            rows = [(row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine == engine]
-            self.fields[field].choices = [("", "none"), *rows]  # type: ignore[attr-defined]
+            self.fields[field].choices = [("", "none"), *endpoint_choices(endpoints, engine)]  # type: ignore[attr-defined]
 
 
 class PolicyForm(PlainForm):

@@ -91,7 +91,7 @@ def ignore_fingerprint(*, endpoint: str, ignores: bool) -> EndpointRecord:
     """
     known = EndpointRecord.objects.filter(slug=endpoint).first()
     if known is None:
-        raise NotFound(f"There is no endpoint {endpoint}; the settings page lists them.")
+        raise NotFound(f"There is no endpoint {endpoint}. The page Endpoints lists them.")
     if not known.is_remote:
         raise InvalidInput("The endpoint is not valid.", fields={"ignores_fingerprint": ONLY_REMOTE})
     known.ignores_fingerprint = ignores
@@ -106,7 +106,7 @@ def set_price(*, endpoint: str, price: Mapping[str, Any] | None) -> EndpointReco
     """
     known = EndpointRecord.objects.filter(slug=endpoint).first()
     if known is None:
-        raise NotFound(f"There is no endpoint {endpoint}; the settings page lists them.")
+        raise NotFound(f"There is no endpoint {endpoint}. The page Endpoints lists them.")
     problem = price_problem(price) if price else None
     if problem := problem if known.is_remote else ONLY_REMOTE:
         raise InvalidInput("The endpoint is not valid.", fields={"price": problem})

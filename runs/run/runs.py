@@ -352,7 +352,7 @@ def named_suite_version(slug: str, number: int | None) -> SuiteVersionRecord:
 def named_endpoint(slug: str) -> EndpointRecord:
     """Return the endpoint of a slug. Raises NotFound."""
     return require_row(
-        EndpointRecord.objects.filter(slug=slug), f"There is no endpoint {slug}; the settings page lists them."
+        EndpointRecord.objects.filter(slug=slug), f"There is no endpoint {slug}. The page Endpoints lists them."
     )
 
 
