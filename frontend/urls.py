@@ -63,6 +63,7 @@ urlpatterns = [
     path("runs/<int:run_id>/delete/", run_actions.delete, name="run_delete"),
     path("runs/<int:run_id>/repeats/", run_actions.add_repeats, name="run_repeats"),
     path("runs/<int:run_id>/rescore/", run_actions.rescore, name="run_rescore"),
+    path("runs/<int:run_id>/judge-again/", run_actions.judge_again, name="run_judge_again"),
     path("runs/<int:run_id>/labels/", labels.labels, name="run_labels"),
     path("runs/<int:run_id>/labels/next/", labels.label, name="label"),
     path("runs/<int:run_id>/strays/", responses.strays, name="strays"),

@@ -299,6 +299,7 @@ class Migration(migrations.Migration):
                 ('candidate_repeat', models.PositiveIntegerField(null=True)),
                 ('treatment', models.CharField(default='model', help_text='what is judged', max_length=20)),
                 ('pair_by', models.CharField(default='input', help_text='of cases, where the prompt is judged', max_length=20)),
+                ('judged_before', models.DateTimeField(help_text='judgings until then count; null: all', null=True)),
                 ('input_digest', models.CharField(max_length=64, unique=True)),
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('finished', 'Finished'), ('failed', 'Failed')], default='queued', max_length=20)),
                 ('n_pairs', models.PositiveIntegerField(default=0, help_text='distinct pairs of traces that must be read')),

@@ -17,6 +17,7 @@ from evalboard.core.compare.comparability import (
     COMPARISON_WARNINGS,
     LOADED_BATCHES,
     Block,
+    JudgedAgain,
     JudgeFacts,
     ServedShare,
     SideSetup,
@@ -105,6 +106,7 @@ from evalboard.core.compare.side_columns import (
     lay,
     lay_columns,
     measure_buckets,
+    measure_shift,
     missing,
 )
 from evalboard.core.compare.sides import (
@@ -161,6 +163,7 @@ __all__ = [
     "Ids",
     "Indexes",
     "JudgeFacts",
+    "JudgedAgain",
     "KnownResponse",
     "Measured",
     "Pair",
@@ -237,6 +240,7 @@ __all__ = [
     "measure_buckets",
     "measure_distances",
     "measure_drift",
+    "measure_shift",
     "missing",
     "needs_usual",
     "pair_cases",
