@@ -39,13 +39,14 @@ def model_folder(path: str, repo: str, revision: str, token: str = "") -> Path:
     path: a folder, or `s3://bucket/prefix`. token: for the hub. Raises FileNotFoundError or SourceFailed.
     """
     if path and not path.startswith("s3://"):
-        folder = Path(path).resolve()
-        if not (folder / "config.json").is_file():
-            raise FileNotFoundError(f"{folder} is not a model: there is no config.json in it")
-        return folder
+        local = Path(path).resolve()
+        if not (local / "config.json").is_file():
+            raise FileNotFoundError(f"{local} is not a model: there is no config.json in it")
+        return local
     import vllm_sources  # next to this file, for the interpreter that runs vllm_host.py
 
-    return vllm_sources.fetch_bucket(path) if path else vllm_sources.fetch_repo(repo, revision, token)
+    folder: Path = vllm_sources.fetch_bucket(path) if path else vllm_sources.fetch_repo(repo, revision, token)
+    return folder
 
 
 def start_engine(folder: Path, settings: dict[str, Any]) -> Any:

@@ -31,7 +31,7 @@ from evalboard.logged.suites import MAX_SLUG
 from runs import acts
 from runs.catalogue import policies
 from runs.models import Case, Scorer, Suite, SuiteVersionRecord
-from runs.store import bulk, require_row, take_as_long_as_it_takes
+from runs.store import bulk, keep_images, require_row, take_as_long_as_it_takes
 from runs.suites.own_scorers import bind_document
 
 CASES_PER_COPY = 2000
@@ -61,7 +61,9 @@ def _store(parsed: SuiteDocument) -> tuple[SuiteVersionRecord, bool]:
         while part := list(islice(rows, CASES_PER_COPY)):
             bulk.copy_rows(part)
 
-    return keep_version(parsed, digest=parsed.digest, plan=plan, n_cases=len(parsed.cases), store_cases=store_cases)
+    with transaction.atomic():
+        keep_images(parsed.cases)
+        return keep_version(parsed, digest=parsed.digest, plan=plan, n_cases=len(parsed.cases), store_cases=store_cases)
 
 
 def keep_version(
