@@ -55,7 +55,7 @@ def fetch_repo(repo: str, revision: str, token: str) -> Path:
 
 
 def fetch_bucket(address: str) -> Path:
-    """Return the folder with the files directly under `s3://bucket/prefix`; only changed contents are fetched.
+    """Return a folder with the files directly under `s3://bucket/prefix`, fetched where they changed.
 
     Each content has a folder of its own, named by the digest of its listing, which appears when it is complete. An
     interrupted download continues. Credentials, region and `AWS_ENDPOINT_URL` are those of boto3's usual places.

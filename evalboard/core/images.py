@@ -1,4 +1,4 @@
-"""Images in a suite's messages: content parts are checked, and each image is stored once, by its digest."""
+"""Check the content parts of a suite's messages, and name each image by the digest of its bytes."""
 
 import base64
 import binascii
@@ -48,9 +48,9 @@ def read_image(data: bytes) -> Image | None:
 
 
 def read_parts(parts: Sequence[Any], path: str, problems: Problems, images: dict[str, Image]) -> list[Any]:
-    """Return a message's content of text and images. A data address becomes `sha256:…`, its image is added to `images`.
+    """Return a message's content of text and images, with each image named by its digest.
 
-    Problems are added to `problems`.
+    Problems are added to `problems`, and images that were sent as data addresses to `images`.
     """
     if not 1 <= len(parts) <= MAX_PARTS:
         problems.add(path, f"must be text, or a list of 1 to {MAX_PARTS} parts")
@@ -133,6 +133,9 @@ def replace_images(messages: Sequence[Mapping[str, Any]], address: Callable[[str
 
 
 def put_images(messages: Sequence[Mapping[str, Any]], images: Mapping[str, Image]) -> list[dict[str, Any]]:
-    """Return the messages with images in the place of their digests, as they are sent. images: digest → image."""
+    """Return the messages with images in the place of their digests, as they are sent.
+
+    images: digest → image.
+    """
     urls = {f"{STORED}{digest}": image.url for digest, image in images.items()}
     return replace_images(messages, lambda url: urls.get(url, url))

@@ -55,7 +55,7 @@ class EndpointForm(PlainForm):
         required=False,
         max_length=200,
         label="Source of the hub's token",
-        widget=forms.TextInput(attrs={"placeholder": "HF_TOKEN", "spellcheck": "false", "autocomplete": "off"}),
+        widget=forms.TextInput(attrs={"placeholder": "HUB_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
         help_text="For a private repository: the name of an environment variable of the worker that "
         "EVALBOARD_ENDPOINT_KEYS allows. Never the token itself.",
     )

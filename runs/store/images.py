@@ -10,7 +10,10 @@ from runs.models import ImageRecord
 
 
 def keep_images(cases: Iterable[CaseDocument]) -> None:
-    """Store the images of cases. Raises InvalidInput where a case names one that is neither given nor stored."""
+    """Store the images of cases.
+
+    Raises InvalidInput where a case names one that is neither given nor stored.
+    """
     given: dict[str, Image] = {}
     named: dict[str, str] = {}
     for case in cases:

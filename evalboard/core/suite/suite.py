@@ -321,7 +321,10 @@ def is_completion(messages: Sequence[Mapping[str, Any]]) -> bool:
 def read_messages(
     messages: Any, path: str, problems: Problems, images: dict[str, Image] | None = None
 ) -> list[dict[str, Any]]:
-    """Return a list of chat messages; problems are added to `problems`, and images to `images`. None: text alone."""
+    """Return a list of chat messages. Problems are added to `problems`.
+
+    images: to which their images are added; None where messages have text alone.
+    """
     if not isinstance(messages, list) or not 1 <= len(messages) <= MAX_MESSAGES:
         problems.add(path, f"must be a list of 1 to {MAX_MESSAGES} messages")
         return []
