@@ -54,6 +54,7 @@ urlpatterns = [
     path("suites/<text:slug>/scorers/", scorer_views.scorers, name="suite_scorers"),
     path("suites/<text:slug>/cases/<text_path:case>/", cases.case, name="suite_case"),
     path("suites/<text:slug>/versions/<int:number>/", suites.version, name="suite_version"),
+    path("images/<text:digest>/", cases.image, name="image"),
     path("runs/", runs.runs, name="runs"),
     path("runs/new/", runs.new_run, name="run_new"),
     path("runs/<int:run_id>/", run.run, name="run"),

@@ -15,6 +15,7 @@ from evalboard.core.trace import pack_vocabulary
 from runs.models import EngineProcess, WorkerRecord
 from runs.work import Serving, ShardWork, close_engine_process, open_engine_process, record_self_check, store_vocabulary
 from worker.engines.base import Engine, EngineSpec
+from worker.engines.named_secrets import read_secret
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +126,9 @@ class EngineSession:
 
     def _start(self, plan: EnginePlan, serving: Serving) -> Opened:
         model = serving.model_path or serving.model_repo
-        spec = EngineSpec(model=model, revision=serving.model_revision or None, plan=plan)
+        auth = serving.endpoint.auth if serving.model_repo else ""
+        token = read_secret(auth) if auth else ""
+        spec = EngineSpec(model=model, revision=serving.model_revision or None, plan=plan, token=token)
         engine = self._starting = self._make_engine(spec)
         try:
             started = engine.start()

@@ -23,7 +23,6 @@ COMMON_ENV = {
     # waits for a thread that is not running: measured on two busy cores, 2 tokens/s against 34. Bits do not change.
     "OMP_WAIT_POLICY": "PASSIVE",
 }
-HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken"]
 OUT_OF_MEMORY = (
     "out of memory",
     "can't allocate memory",
@@ -34,16 +33,20 @@ OUT_OF_MEMORY = (
 )
 
 
-def model_folder(path: str, repo: str, revision: str) -> Path:
-    """Return the folder of the model; one of a hub is fetched first, unless HF_HUB_OFFLINE forbids it."""
-    if path:
-        folder = Path(path).resolve()
-        if not (folder / "config.json").is_file():
-            raise FileNotFoundError(f"{folder} is not a model: there is no config.json in it")
-        return folder
-    from huggingface_hub import snapshot_download
+def model_folder(path: str, repo: str, revision: str, token: str = "") -> Path:
+    """Return the folder of a model; files of a bucket or a hub's repository are fetched first.
 
-    return Path(snapshot_download(repo, revision=revision or None, allow_patterns=HUB_FILES))
+    path: a folder, or `s3://bucket/prefix`. token: for the hub. Raises FileNotFoundError or SourceFailed.
+    """
+    if path and not path.startswith("s3://"):
+        local = Path(path).resolve()
+        if not (local / "config.json").is_file():
+            raise FileNotFoundError(f"{local} is not a model: there is no config.json in it")
+        return local
+    import vllm_sources  # next to this file, for the interpreter that runs vllm_host.py
+
+    folder: Path = vllm_sources.fetch_bucket(path) if path else vllm_sources.fetch_repo(repo, revision, token)
+    return folder
 
 
 def start_engine(folder: Path, settings: dict[str, Any]) -> Any:

@@ -46,9 +46,19 @@ def remote_fields(base: Endpoint) -> dict[str, Any]:
 
 class EndpointForm(PlainForm):
     slug = forms.CharField(max_length=80, label="Name", help_text="Small letters, digits, dots and dashes.")
-    model_path = forms.CharField(required=False, max_length=500, help_text="A folder on the worker, or:")
+    model_path = forms.CharField(
+        required=False, max_length=500, help_text="A folder on the worker, or s3://bucket/prefix, or:"
+    )
     model_repo = forms.CharField(required=False, max_length=200, label="Model repository", help_text="owner/name")
     model_revision = forms.CharField(required=False, max_length=100, help_text="A full commit of the repository.")
+    auth = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Source of the hub's token",
+        widget=forms.TextInput(attrs={"placeholder": "HUB_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
+        help_text="For a private repository: the name of an environment variable of the worker that "
+        "EVALBOARD_ENDPOINT_KEYS allows. Never the token itself.",
+    )
     dtype = forms.ChoiceField(choices=[(name, name) for name in ("float32", "bfloat16", "float16")])
     quantization = forms.CharField(required=False, max_length=40)
     line = forms.CharField(

@@ -12,7 +12,7 @@ from evalboard.core import digest
 from evalboard.core.cost import clean_price, price_problem
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import DEFAULT_PROFILES, DTYPES, parse_profile
-from runs.catalogue.remote import read_remote
+from runs.catalogue.remote import auth_problem, read_remote
 from runs.models import EndpointRecord, ProfileRecord
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
@@ -21,7 +21,9 @@ ENGINES = tuple(engine for engine in EndpointRecord.Engine.values if engine != E
 MAX_POOL_CHARS = 40
 DEFAULT_CONTEXT = 2048  # tokens
 ONLY_OURS = "Only an endpoint whose model a worker loads itself (engine vllm) has this."
+ONLY_REPO = "Of an endpoint with our engine, only a model in a hub's repository has a token; leave it out."
 ONLY_REMOTE = "Only an external endpoint (engine openai) has this."
+BUCKET_PREFIX = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^/\s?#]+)+")
 REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
@@ -38,11 +40,13 @@ def create_endpoint(
     dtype: str | None = None,
     quantization: str = "",
     max_model_len: int | None = None,
+    auth: str | None = None,
     **remote: Any,
 ) -> EndpointRecord:
     """Store an endpoint. Raises InvalidInput with fields, or Conflict where the slug is taken.
 
-    `remote` are the fields of an external one (`read_remote`). What only the one kind of endpoint has is refused
+    auth: where a worker reads the key, or the hub's token of a model's repository: a variable or a file. `remote` are
+    the other fields of an external one (`read_remote`). What only the one kind of endpoint has is refused
     of the other, by name.
     """
     fields: dict[str, str] = {}
@@ -60,7 +64,7 @@ def create_endpoint(
         }
         ours |= {"dtype": dtype, "quantization": quantization, "max_model_len": max_model_len}
         fields |= {name: ONLY_OURS for name, value in ours.items() if value}
-        chosen, problems = read_remote(model_name=model_name, line=line, **remote)
+        chosen, problems = read_remote(model_name=model_name, line=line, auth=auth, **remote)
     else:
         theirs = {"model.name": model_name or None, **remote}
         fields |= {name: ONLY_REMOTE for name, value in theirs.items() if value is not None}
@@ -71,10 +75,13 @@ def create_endpoint(
             "dtype": dtype,
             "quantization": quantization,
             "line": line,
+            "auth": auth or "",
             "max_model_len": DEFAULT_CONTEXT if max_model_len is None else max_model_len,
         }
         problems = {} if model_name else model_problems(path=model_path, repo=model_repo, revision=model_revision)
         problems |= _own_problems(dtype, line, chosen["max_model_len"])
+        if auth and (problem := auth_problem(auth) if model_repo else ONLY_REPO):
+            problems["auth"] = problem
     if fields := {**problems, **fields}:
         raise InvalidInput("The endpoint is not valid.", fields=fields)
     try:
@@ -131,16 +138,27 @@ def model_problems(*, path: str, repo: str, revision: str) -> dict[str, str]:
     """Return the problems, by field, of a model's name: a path under an allowed root, or a repository."""
     if bool(path) == bool(repo):
         return {"model": "Name a path or a repository, and not both."}
+    if path.startswith("s3://"):
+        return _bucket_problems(path)
     if path:
         where = Path(path).resolve()
         if not any(where.is_relative_to(root) for root in settings.MODEL_ROOTS):
-            roots = ", ".join(str(root) for root in settings.MODEL_ROOTS)
+            roots = ", ".join(str(root) for root in settings.MODEL_ROOTS) or "no folder"
             return {"model.path": f"Must lie under {roots} (EVALBOARD_MODEL_ROOTS)."}
         return {}
     if not REPO.fullmatch(repo):
         return {"model.repo": "Must look like owner/name."}
     if not re.fullmatch(r"[0-9a-f]{40}", revision):
         return {"model.revision": "Must be a full commit of 40 hexadecimal digits: a branch can move under a run."}
+    return {}
+
+
+def _bucket_problems(path: str) -> dict[str, str]:
+    if not BUCKET_PREFIX.fullmatch(path) or ".." in path.split("/"):
+        return {"model.path": "Must look like s3://bucket/prefix, without a slash at the end."}
+    if not any(path.startswith(f"{root}/") for root in settings.MODEL_BUCKETS):
+        roots = ", ".join(settings.MODEL_BUCKETS) or "no bucket"
+        return {"model.path": f"Must be under one of the buckets that EVALBOARD_MODEL_ROOTS lists: {roots}."}
     return {}
 
 

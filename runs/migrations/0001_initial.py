@@ -856,6 +856,17 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='ImageRecord',
+            fields=[
+                ('digest', models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ('media_type', models.CharField(max_length=20)),
+                ('data', models.BinaryField()),
+            ],
+            options={
+                'db_table': 'runs_image',
+            },
+        ),
+        migrations.CreateModel(
             name='SuiteNoise',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

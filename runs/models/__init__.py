@@ -27,7 +27,16 @@ from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRe
 from runs.models.rollouts import RolloutSeriesRecord, RolloutStepRecord
 from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
 from runs.models.schedule import ScheduledStart, ScheduleRecord
-from runs.models.suite import Case, Scorer, ScoringRecord, Suite, SuiteNoise, SuiteVersionRecord, TrialRecord
+from runs.models.suite import (
+    Case,
+    ImageRecord,
+    Scorer,
+    ScoringRecord,
+    Suite,
+    SuiteNoise,
+    SuiteVersionRecord,
+    TrialRecord,
+)
 from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
 from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 
@@ -54,6 +63,7 @@ __all__ = [
     "ForcedScoringRecord",
     "GateRecord",
     "IdempotencyKey",
+    "ImageRecord",
     "ImportReadingRecord",
     "ImportRecord",
     "JudgingRecord",
