@@ -77,6 +77,12 @@ class VllmEngine:
             self._close_to_abort()
         return Started(manifest=ready["manifest"], seconds=ready["seconds"])
 
+    def adapt(self, adapter: str) -> Started | None:
+        """Exchange the adapter; None where the other one needs an engine of its own."""
+        self._send({"op": "adapt", "adapter": adapter})
+        event = self._receive("adapted")
+        return Started(manifest=event["manifest"], seconds=event["seconds"]) if event["manifest"] else None
+
     def decode(self, requests: Iterable[DecodeRequest]) -> Iterator[Outcome]:
         """Yield each outcome as it finishes; after `abort` it ends early. Raises EngineDied or EngineTimeout."""
         by_id = {str(request.case_index): request for request in requests}
@@ -173,6 +179,7 @@ class VllmEngine:
             "model_path": spec.model if is_folder else "",
             "model_repo": "" if is_folder else spec.model,
             "model_revision": spec.revision or "",
+            "adapter": spec.adapter,
             "engine": dict(spec.plan.engine),
             "env": dict(spec.plan.env),
             "least_seats": spec.plan.least_seats,
