@@ -3,7 +3,7 @@
 from runs.models.access import IdempotencyKey, Token, TourEnd
 from runs.models.baseline import BaselineRecord, Rotation
 from runs.models.comparison import ComparisonRecord, DivergenceRecord, ListedFrame
-from runs.models.endpoint import CallSlot, EndpointRecord, ProfileRecord
+from runs.models.endpoint import CHECKPOINT, CallSlot, EndpointRecord, ProfileRecord
 from runs.models.experiment import ExperimentArm, ExperimentRecord
 from runs.models.forced import ForcedAnswerRecord, ForcedScoringRecord
 from runs.models.identity import (
@@ -41,6 +41,7 @@ from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
 from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 
 __all__ = [
+    "CHECKPOINT",
     "AnchorSetRecord",
     "AnswerSet",
     "BackendNameRecord",

@@ -22,6 +22,7 @@ from evalboard.wording.numbers import counted
 from runs import acts
 from runs.catalogue import model_problems
 from runs.models import (
+    CHECKPOINT,
     Case,
     EndpointRecord,
     ForcedAnswerRecord,
@@ -114,7 +115,7 @@ def find_order(
     target = named_endpoint(endpoint)
     decoding = profile if isinstance(profile, ProfileRecord) else newest_profile(profile)
     drawn, default = (planned_draws(decoding, target, seed=each) for each in (seed, None))
-    fields = label_problems(labels or {}) | _model_problems(model) | decoding_problems(target, decoding)
+    fields = label_problems(labels or {}) | _model_problems(model, target) | decoding_problems(target, decoding)
     if scoring.is_recorded(version.scorer.spec):
         fields["suite"] = "Its scores were read from logs; push it with a scorer to run it."
     if target.is_remote and model is not None:
@@ -144,7 +145,7 @@ def find_order(
         profile=decoding,
         repeats=repeats,
         seed=drawn.seed or 0,
-        model=dict(model) if model else None,
+        model={name: value for name, value in model.items() if value} if model else None,
         labels=dict(labels or {}),
         priority=priority,
         is_shuffled=is_shuffled,
@@ -418,13 +419,16 @@ def label_problems(labels: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _model_problems(model: Mapping[str, Any] | None) -> dict[str, str]:
-    if model is None:
+def _model_problems(model: Mapping[str, Any] | None, target: EndpointRecord) -> dict[str, str]:
+    if model is None or target.is_remote:
         return {}
-    unknown = set(model) - {"path", "repo", "revision"}
+    names = [name.removeprefix("model_") for name in CHECKPOINT]
+    unknown = set(model) - set(names)
     if unknown:
         return {f"model.{name}": "Unknown field." for name in sorted(unknown)}
-    values = {name: model.get(name) or "" for name in ("path", "repo", "revision")}
-    if not all(isinstance(value, str) for value in values.values()):
-        return {"model": "Path, repo and revision are text."}
-    return model_problems(**values)
+    if not all(isinstance(model.get(name) or "", str) for name in names):
+        return {"model": "Path, repo, revision and adapter are text."}
+    if not any(model.values()):
+        return {"model": "Name a path, a repository or an adapter, or leave the model out."}
+    chosen = {name.removeprefix("model_"): value for name, value in target.checkpoint(model).items()}
+    return model_problems(**chosen)
