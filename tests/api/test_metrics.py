@@ -42,6 +42,7 @@ def test_an_empty_installation_has_zeros_and_no_gaps(api: Api) -> None:
     assert ("evalboard_doorbell_up",) not in found
 
 
+@pytest.mark.nightly
 def test_runs_shards_and_waiting_are_counted_by_pool(api: Api) -> None:
     build.finished_run()
     build.endpoint("big", pool="gpu")

@@ -189,6 +189,7 @@ def test_the_search_that_finds_an_act_alone_does_not_say_that_it_found_nothing(s
     assert "Run again" in found
 
 
+@pytest.mark.nightly
 def test_cancelling_and_adding_repeats_lead_back_to_the_run(stage, engineer):
     run = stage.run_in("finished")
     added = engineer.post(f"/runs/{run.pk}/repeats/", {"n": "2"}, follow=True)
@@ -199,6 +200,7 @@ def test_cancelling_and_adding_repeats_lead_back_to_the_run(stage, engineer):
     assert run.is_cancel_wanted
 
 
+@pytest.mark.nightly
 def test_a_refusal_of_the_service_is_shown_on_the_page(stage, engineer):
     run = stage.run_in("finished")
     answer = engineer.post(f"/runs/{run.pk}/cancel/", follow=True)
