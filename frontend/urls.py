@@ -24,6 +24,7 @@ from frontend.probes import views as probes
 from frontend.release import action_views as release_actions
 from frontend.release import views as releases
 from frontend.replays import views as replays
+from frontend.retention import views as retention
 from frontend.rollouts import views as rollouts
 from frontend.runs import action_views as run_actions
 from frontend.runs import label_views as labels
@@ -119,6 +120,9 @@ urlpatterns = [
     path("follows/", notifications.follow, name="follow"),
     path("unsubscribe/<text:stop_link>/", notifications.unsubscribe, name="unsubscribe"),
     path("follows/<int:follow_id>/stop/", notifications.unfollow, name="unfollow"),
+    path("settings/retention/", retention.retention, name="retention"),
+    path("settings/retention/case/", retention.case, name="retention_case"),
+    path("settings/retention/<int:rule_id>/delete/", retention.delete, name="retention_rule_delete"),
     path("settings/webhooks/", webhooks.webhooks, name="webhooks"),
     path("settings/webhooks/<int:webhook_id>/delete/", webhooks.delete, name="webhook_delete"),
     path("settings/webhooks/<int:webhook_id>/on/", webhooks.switch_on, name="webhook_on"),

@@ -270,6 +270,8 @@ class Migration(migrations.Migration):
                 ('unsteady', models.JSONField(help_text='buckets whose repeats should be the same to the bit and are not; null: nobody has looked', null=True)),
                 ('settings_seen', models.JSONField(help_text='what its answers, its calls and the newest check of its endpoint showed of each setting (contract.facts.SettingsSeen); null: it has not ended', null=True)),
                 ('failure', models.TextField(blank=True)),
+                ('traces_deleted_at', models.DateTimeField(help_text='by a rule of retention (runs.retention)', null=True)),
+                ('texts_deleted_at', models.DateTimeField(help_text='likewise; the traces went before', null=True)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('ran_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='where it stands in time: when it was asked for; of a log, when that says that it ran, if it does')),
                 ('started_at', models.DateTimeField(null=True)),
@@ -1553,6 +1555,42 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'runs_rolloutstep',
                 'constraints': [models.UniqueConstraint(fields=('series', 'step'), name='a_step_is_logged_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='RetentionRuleRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('what', models.CharField(choices=[('traces', 'Traces'), ('texts', 'Texts'), ('runs', 'Runs')], max_length=10)),
+                ('days', models.PositiveIntegerField()),
+                ('label', models.CharField(blank=True, help_text='key=value; empty: any run', max_length=242)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('suite', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.suite')),
+            ],
+            options={
+                'db_table': 'runs_retentionrule',
+                'ordering': ['id'],
+            },
+        ),
+        migrations.CreateModel(
+            name='DeletionRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('what', models.CharField(choices=[('traces', 'Traces'), ('texts', 'Texts'), ('runs', 'Runs'), ('case', 'Case')], max_length=10)),
+                ('run', models.BigIntegerField(help_text='its id; null: a case of a suite version', null=True)),
+                ('case_id', models.CharField(blank=True, max_length=200)),
+                ('why', models.TextField(help_text="the rule in words, or a person's reason")),
+                ('n_responses', models.PositiveIntegerField()),
+                ('n_bytes', models.BigIntegerField(help_text='as they were stored')),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('by', models.ForeignKey(help_text='null: a rule', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('suite_version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='deletions', to='runs.suiteversionrecord')),
+            ],
+            options={
+                'db_table': 'runs_deletion',
+                'ordering': ['-id'],
+                'indexes': [models.Index(fields=['run'], name='deletions_of_run')],
             },
         ),
     ]

@@ -24,6 +24,7 @@ from runs.models.probe import AnswerSet, ProbeRecord
 from runs.models.release import GateRecord, PolicyRecord, ReleaseRecord, Settling, SignOffRecord, Verdict
 from runs.models.replay import ReplayRecord
 from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRecord, RunFiguresRecord, TraceBlock
+from runs.models.retention import DeletionRecord, RetentionRuleRecord
 from runs.models.rollouts import RolloutSeriesRecord, RolloutStepRecord
 from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
 from runs.models.schedule import ScheduledStart, ScheduleRecord
@@ -52,6 +53,7 @@ __all__ = [
     "CaseColumns",
     "CaseFrame",
     "ComparisonRecord",
+    "DeletionRecord",
     "DivergenceRecord",
     "EndpointRecord",
     "EngineProcess",
@@ -82,6 +84,7 @@ __all__ = [
     "RepeatScore",
     "ReplayRecord",
     "ResponseRecord",
+    "RetentionRuleRecord",
     "RolloutSeriesRecord",
     "RolloutStepRecord",
     "Rotation",
