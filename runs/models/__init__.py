@@ -1,7 +1,9 @@
 """The records. Each state change is a function of the slice that it is about."""
 
 from runs.models.access import IdempotencyKey, Token, TourEnd
+from runs.models.audit import AuditLineRecord, AuditSeal
 from runs.models.baseline import BaselineRecord, Rotation
+from runs.models.comment import CommentRecord
 from runs.models.comparison import ComparisonRecord, DivergenceRecord, ListedFrame
 from runs.models.endpoint import CallSlot, EndpointRecord, ProfileRecord
 from runs.models.experiment import ExperimentArm, ExperimentRecord
@@ -33,6 +35,8 @@ from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 __all__ = [
     "AnchorSetRecord",
     "AnswerSet",
+    "AuditLineRecord",
+    "AuditSeal",
     "BackendNameRecord",
     "BaselineRecord",
     "BucketRecord",
@@ -40,6 +44,7 @@ __all__ = [
     "Case",
     "CaseColumns",
     "CaseFrame",
+    "CommentRecord",
     "ComparisonRecord",
     "DivergenceRecord",
     "EndpointRecord",
