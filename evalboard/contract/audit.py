@@ -8,8 +8,33 @@ ACTORS = ("person", "token", "anonymous", "operator", "database")
 ACTS = ("created", "changed", "deleted", "signed_in", "sign_in_failed", "refused", "cut")
 KINDS_AUDITED = (
     *("anchor set", "audit trail", "baseline", "comment", "end of the tour", "endpoint", "experiment", "follow"),
-    *("forced scoring", "import", "judging", "label", "message", "model name", "person", "policy", "probe", "profile"),
-    *("release", "repeat", "replay", "run", "schedule", "score", "scorer", "scoring", "session", "settling"),
+    *(
+        "forced scoring",
+        "import",
+        "import reading",
+        "judging",
+        "label",
+        "message",
+        "model name",
+        "person",
+        "policy",
+        "probe",
+        "profile",
+    ),
+    *(
+        "release",
+        "repeat",
+        "replay",
+        "rollout series",
+        "rollout step",
+        "run",
+        "schedule",
+        "score",
+        "scorer",
+        "scoring",
+        "session",
+        "settling",
+    ),
     *("sign-off", "suite", "suite version", "token", "trial", "upload", "webhook"),
 )
 

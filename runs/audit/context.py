@@ -1,6 +1,7 @@
 """Tell PostgreSQL with each write who acts; its triggers write the audit trail.
 
-The triggers are in runs/migrations/_audit.py. The actor travels in a setting that ends with the transaction, in the same round trip as the statement.
+The triggers are in runs/migrations/_audit.py. The actor travels in a
+setting that ends with the transaction, in the same round trip as the statement.
 """
 
 import functools
@@ -10,6 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -29,6 +31,10 @@ WRITES = re.compile(
 # Security events that are recorded in a minute: of one address, and in all.
 MAX_OF_ADDRESS, MAX_IN_ALL = 20, 300
 REFUSED, SIGN_IN_FAILED = "refused", "sign_in_failed"
+
+# The environment of a process that works for a request has the actor in this variable.
+ACTOR = "EVALBOARD_ACTOR"
+_acting: ContextVar[Callable[[], dict[str, str]] | None] = ContextVar("acting", default=None)
 
 Execute = Callable[[Any, Any, bool, dict[str, Any]], Any]
 
@@ -59,8 +65,13 @@ class AuditTrail:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        with connection.execute_wrapper(ActorNaming(partial(describe, request))):
-            response = self.get_response(request)
+        who = partial(describe, request)
+        token = _acting.set(who)
+        try:
+            with connection.execute_wrapper(ActorNaming(who)):
+                response = self.get_response(request)
+        finally:
+            _acting.reset(token)
         is_wrong_token = response.status_code == 401 and "Authorization" in request.headers
         if response.status_code == 403 or is_wrong_token:
             note_event(request, REFUSED)
@@ -99,9 +110,18 @@ def note_event(request: HttpRequest, act: str) -> None:
         logger.exception("A security event is missing in the audit trail: %s", act)
 
 
+def hand_on_actor() -> dict[str, str]:
+    """Return the environment by which a child process writes in the name of the present request."""
+    who = _acting.get()
+    return {} if who is None else {ACTOR: json.dumps(who())}
+
+
 @functools.cache
 def operator_recorder(command: str) -> ActorNaming:
-    """Return what names this server's account as the actor, for a command of manage.py."""
+    """Return what names the actor of a command of manage.py: this server's account, or a request's."""
+    if (handed := os.environ.get(ACTOR)) is not None:
+        given: dict[str, str] = json.loads(handed)
+        return ActorNaming(lambda: given)
     try:
         account = getpass.getuser()
     except (KeyError, OSError):  # an id without a name, as containers have
