@@ -1,7 +1,9 @@
 """The records. Each state change is a function of the slice that it is about."""
 
 from runs.models.access import IdempotencyKey, Token, TourEnd
+from runs.models.audit import AuditLineRecord, AuditSeal
 from runs.models.baseline import BaselineRecord, Rotation
+from runs.models.comment import CommentRecord
 from runs.models.comparison import ComparisonRecord, DivergenceRecord, ListedFrame
 from runs.models.endpoint import CHECKPOINT, CallSlot, EndpointRecord, ProfileRecord
 from runs.models.experiment import ExperimentArm, ExperimentRecord
@@ -45,6 +47,8 @@ __all__ = [
     "CHECKPOINT",
     "AnchorSetRecord",
     "AnswerSet",
+    "AuditLineRecord",
+    "AuditSeal",
     "BackendNameRecord",
     "BaselineRecord",
     "BucketRecord",
@@ -52,6 +56,7 @@ __all__ = [
     "Case",
     "CaseColumns",
     "CaseFrame",
+    "CommentRecord",
     "ComparisonRecord",
     "DeletionRecord",
     "DivergenceRecord",

@@ -176,6 +176,8 @@ REPEATABLE = """
     releases/<int:release_id>/settle/ releases/<int:release_id>/signoffs/ suites/<text:slug>/baselines/
     imports/ suites/<text:slug>/scorers/ suites/new/ settings/notifications/
     settings/tokens/ settings/webhooks/ unsubscribe/<text:stop_link>/
+    settings/people/ settings/people/<text:name>/link/ settings/people/<text:name>/remove/
+    settings/people/<text:name>/role/ settings/sessions/<text:session>/end/ comments/<int:comment_id>/withdraw/
 """
 
 

@@ -111,6 +111,8 @@ WITHOUT_REPORTS = {
     "settle",
     "follow",
     "scorer",
+    "comment",
+    "audit",
 } | {"endpoint", "experiment", "bisect"}
 
 
@@ -209,6 +211,9 @@ def stored(transactional_db: None) -> Stored:
         "stop_link": [],
         "offset": [0],
         "token_id": [],
+        "name": ["root"],
+        "session": [],
+        "comment_id": [],
         "same_model_id": [],
         "other": [*prints[1:2], _probed()],
     }
