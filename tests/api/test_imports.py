@@ -144,7 +144,7 @@ def test_a_request_without_a_form_is_told_so(api: Api, media_type: str) -> None:
 
 @pytest.mark.nightly
 def test_a_log_that_hangs_its_reader_is_refused_at_its_files(api: Api, settings: Any, spool: Path) -> None:
-    settings.IMPORT_CPU_SECONDS = 1
+    settings.IMPORT_CPU_SECONDS, settings.IMPORT_WAIT_BYTES = 1, 2**30
     answer = send(api, LOG * 30_000)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
     assert answer.json()["fields"].keys() == {"files"}

@@ -110,7 +110,7 @@ def test_time_and_tokens_stand_beside_the_score(moved, viewer):
     assert [(speed.median_seconds, speed.tokens) for speed in speeds] == [(2.0, 10.0), (4.0, 20.0)]
     assert [speed.n_responses for speed in speeds] == [30, 29]
     page = words_of(page_of(viewer, moved))
-    assert "Median time 2.0 s 4.0 s 95 % within 2.0 s 4.0 s Tokens out 10 20 Tokens in 7 7 " in page
+    assert "baseline 2.0 s 2.0 s 10 7 candidate 4.0 s 4.0 s 20 7 " in page
     line = "An answer: median 2.00 s to 4.00 s, 95 % within 2.00 s to 4.00 s, tokens out 10.00 to 20.00."
     assert line in render_comparison(report_of(moved))
 

@@ -147,6 +147,7 @@ def test_the_response_page_shows_text_tokens_and_the_position_of_the_address(run
     assert re.search(r'class="token margin-3"[^>]*aria-label="2: [^"]*margin 0.000"[^>]*aria-current="true"', page)
     assert '<svg class="chart"' not in page  # of three tokens
     assert '<details class="fold" open><summary>Margins, position by position</summary>' in page
+    assert "3 tokens, as the model read them" in page
     chosen = text_of(viewer.get(f"{address}?at=1&part=alternatives"))
     assert "At 1" in chosen
     assert "<html" not in chosen

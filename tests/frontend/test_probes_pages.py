@@ -287,7 +287,7 @@ def test_marked_answers_and_backends_are_shown(viewer: Client) -> None:
 def test_a_probe_that_nobody_can_take_says_so_and_how_to_help(viewer: Client, db: None) -> None:
     probe = probes.ask("seed", parameters={"prompts": 2, "calls_per_group": 3})
     path = f"/probes/{probe.pk}/"
-    words = "Pool default has no worker. Start one: `evalboard worker --pool default`."
+    words = "Pool default has no worker. Run evalboard worker --pool default to start one."
     assert words in unescape(viewer.get(path).content.decode())
     here = build.worker("able")
     assert "has no worker" not in viewer.get(path).content.decode()

@@ -184,3 +184,11 @@ def test_wild_cards_of_the_database_are_plain_characters() -> None:
     assert names("100%", "label") == ["share=100%"]
     assert names("a_b", "label") == ["branch=a_b"]
     assert names("a%b", "label") == names("axb", "label") == []
+
+
+def test_what_a_judge_is_asked_is_not_found_by_its_digest() -> None:
+    asked = build.suite("asked", case_ids=["answer-1-0-1"])
+    digests = [asked.digest, asked.cases.get().digest]
+    assert all(hits(digest) for digest in digests)
+    models.Suite.objects.filter(pk=asked.suite_id).update(judged_suite=build.suite().suite)
+    assert [hits(asked.digest), [hit for hit in hits(digests[1]) if "answer" in hit[1]]] == [[], []]
