@@ -24,6 +24,7 @@ from frontend.probes import views as probes
 from frontend.release import action_views as release_actions
 from frontend.release import views as releases
 from frontend.replays import views as replays
+from frontend.rollouts import views as rollouts
 from frontend.runs import action_views as run_actions
 from frontend.runs import label_views as labels
 from frontend.runs import list_views as runs
@@ -67,8 +68,12 @@ urlpatterns = [
     path("runs/<int:run_id>/labels/next/", labels.label, name="label"),
     path("runs/<int:run_id>/strays/", responses.strays, name="strays"),
     path("runs/<int:run_id>/repeats/<int:repeat>/cases/<text_path:case>/", responses.response, name="response"),
+    path("rollouts/", rollouts.all_series, name="rollouts"),
+    path("rollouts/<text:series>/", rollouts.one_series, name="rollout_series"),
+    path("rollouts/<text:series>/delete/", rollouts.delete, name="rollout_series_delete"),
     path("find/", find.find, name="find"),
     path("imports/", imports.imports, name="imports"),
+    path("imports/readings/<int:reading_id>/", imports.import_reading, name="import_reading"),
     path("endpoints/", endpoints.endpoints, name="endpoints"),
     path("endpoints/<text:endpoint>/price/", settings.price, name="endpoint_price"),
     path("endpoints/<text:endpoint>/fingerprint/", settings.set_fingerprint, name="endpoint_fingerprint"),

@@ -18,6 +18,7 @@ from runs.labels import api as labels
 from runs.probes import api as probes
 from runs.release import api as release
 from runs.replays import api as replays
+from runs.rollouts import api as rollouts
 from runs.run import api as run
 from runs.schedules import api as schedules
 from runs.suites import api as suites
@@ -34,6 +35,9 @@ urlpatterns = [
     path("suites/<text:slug>/history/", suites.history, name="suite_history"),
     path("suites/<text:slug>/baselines/", baselines.baseline_list, name="suite_baselines"),
     path("suites/<text:slug>/scorer/", suites.adopt, name="suite_scorer"),
+    path("rollouts/", rollouts.series_list, name="rollouts"),
+    path("rollouts/<text:series>/", rollouts.series_detail, name="rollout_series"),
+    path("rollouts/<text:series>/steps/", rollouts.step_list, name="rollout_steps"),
     path("scorers/", suites.scorer_list, name="scorers"),
     path("follows/", webhooks.follow_list, name="follows"),
     path("follows/<int:follow_id>/", webhooks.follow_detail, name="follow"),
@@ -84,6 +88,7 @@ urlpatterns = [
     path("replays/<int:replay_id>/", replays.replay_detail, name="replay"),
     path("imports/", imports.import_list, name="imports"),
     path("imports/<int:import_id>/", imports.import_detail, name="import"),
+    path("imports/readings/<int:reading_id>/", imports.import_reading, name="import_reading"),
     path("probes/", probes.probe_list, name="probes"),
     path("probes/<int:probe_id>/", probes.probe_detail, name="probe"),
     path("vendors/", probes.vendors, name="vendors"),

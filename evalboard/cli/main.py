@@ -23,6 +23,7 @@ from evalboard.cli import (
     profile,
     release,
     replay,
+    rollouts,
     run,
     schedule,
     scorer,
@@ -89,6 +90,7 @@ app.command()(replay.replay)
 app.command()(labels.labels)
 app.command()(probe.probe)
 app.command()(vendors.vendors)
+app.command()(rollouts.rollouts)
 app.command("verify-release")(verify_release.verify_release)
 app.command()(export.export)
 app.command()(follow.follow)

@@ -72,7 +72,7 @@ def _name(file: Path) -> str:
 
 
 def load_prompts(file: Path) -> SuiteDocument:
-    """Read the prompts to send: a suite, or lines with a prompt or messages; `-` is standard input.
+    """Read the prompts to send: a suite, or lines with prompt, messages or completion; `-` is stdin.
 
     Lines that name no scorer are scored by none: their suite has the scorer `recorded`. Raises WrongUse.
     """
@@ -96,9 +96,11 @@ def _as_case(row: dict[str, Any]) -> dict[str, Any]:
     """Return a line as a case: without an id of its own, the digest of its prompt names it, as in a log."""
     from evalboard.importers.calls import prompt, prompt_id  # here, as it brings numpy
 
-    case = {name: row[name] for name in ("id", "prompt", "messages", "tools", "target") if row.get(name) is not None}
+    fields = ("id", "prompt", "messages", "completion", "tools", "target")
+    case = {name: row[name] for name in fields if row.get(name) is not None}
     with suppress(InvalidInput):  # which the suite's own reader names
-        case.setdefault("id", prompt_id(prompt(case), case.get("tools") or ()))
+        sent = {"prompt": case["completion"]} if "completion" in case else case
+        case.setdefault("id", prompt_id(prompt(sent), case.get("tools") or ()))
     return case | ({"id": str(case["id"])} if isinstance(case.get("id"), int) else {})
 
 

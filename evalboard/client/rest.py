@@ -18,13 +18,14 @@ from evalboard.contract.case import CaseHistory
 from evalboard.contract.catalogue import Endpoint, Policy, Profile
 from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
-from evalboard.contract.imports import Import
+from evalboard.contract.imports import Import, ImportReading
 from evalboard.contract.judge import Judging
 from evalboard.contract.labels import RunLabels
 from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow, Settle
 from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
+from evalboard.contract.rollouts import RolloutSeries, RolloutStep
 from evalboard.contract.run import Rerun, Rescored, Run, RunEstimate, RunPair, RunRow
 from evalboard.contract.schedule import Schedule
 from evalboard.contract.stack import Worker
@@ -184,6 +185,20 @@ class RestClient:
     def agreement(self, run_id: str) -> Answer[RunLabels]:
         return self.get(RunLabels, f"/runs/{run_id}/agreement/")
 
+    def log_rollout(self, series: str, body: Mapping[str, Any]) -> Answer[RolloutStep]:
+        """Store a step of a training run; sent again, it replaces what was logged of it."""
+        return self.post(RolloutStep, f"/rollouts/{quote(series, safe='')}/steps/", body)
+
+    def rollout_series(self, series: str) -> Answer[RolloutSeries]:
+        return self.get(RolloutSeries, f"/rollouts/{quote(series, safe='')}/")
+
+    def rollouts(self) -> Iterator[Answer[RolloutSeries]]:
+        return self.rows(RolloutSeries, "/rollouts/", {})
+
+    def rollout_steps(self, series: str) -> Iterator[Answer[RolloutStep]]:
+        """Yield the steps of a series, the newest step first."""
+        return self.rows(RolloutStep, f"/rollouts/{quote(series, safe='')}/steps/", {})
+
     def follow(self, kind: str, name: str) -> Answer[Follow]:
         """Follow a run, suite, endpoint or other thing: Evalboard notifies you at your own addresses."""
         return self.post(Follow, "/follows/", {"kind": kind, "name": name})
@@ -283,13 +298,22 @@ class RestClient:
 
     def import_logs(
         self, files: Sequence[LogFile], *, log_format: str, tell: Callable[[int], None], **given: str
-    ) -> Answer[Import]:
-        """Upload a log's files. Raises WrongUse without files.
+    ) -> Answer[Import] | Answer[ImportReading]:
+        """Upload a log's files; the server reads a large log after it answered. Raises WrongUse without files.
 
         tell: called with the total bytes sent so far. given: `suite`, `scale` and `second_of`, if not empty.
         """
         fields = {"format": log_format} | {name: value for name, value in given.items() if value}
-        return self._read(Import, self._transport.upload("/imports/", files, fields, tell))
+        answer = self._transport.upload("/imports/", files, fields, tell)
+        if answer.status_code == HTTPStatus.ACCEPTED:
+            return self._read(ImportReading, answer)
+        return self._read(Import, answer)
+
+    def import_reading(self, reading_id: str) -> Answer[ImportReading]:
+        return self.get(ImportReading, f"/imports/readings/{reading_id}/")
+
+    def imported_log(self, import_id: str) -> Answer[Import]:
+        return self.get(Import, f"/imports/{import_id}/")
 
     def download(self, path: str, media_type: str, params: Mapping[str, str]) -> AbstractContextManager[Download]:
         """Take a file of the server's as it comes; raises Unreachable where it breaks off."""

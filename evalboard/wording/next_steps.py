@@ -136,7 +136,7 @@ STEPS = Messages(
         ("next", "advises"): {
             "sign": _sign,
             "run_in_turn": "Run both sides again in turn, so that both get the same load.",
-            "use_paired": "Choose the policy `paired`. It decides case by case and reports a wide range as a warning.",
+            "use_paired": "Choose the paired policy. It decides case by case and reports a wide range as a warning.",
             "pin_batch": "Run both sides under a pinned profile with batch size 1, and measure its noise.",
             "rerun_missing": _rerun_missing,
             "draw": "Run both sides again under a profile with a temperature above 0.",

@@ -409,9 +409,9 @@ WAITING = Messages(
     "waiting",
     {
         ("status", "asserts"): {
-            "nobody": "Pool {pool} has no worker. Start one: `evalboard worker --pool {pool}`.",
-            "no_engine": "No worker of pool {pool} has an engine. Start one where vLLM is installed: `evalboard worker "
-            "--pool {pool}`.",
+            "nobody": "Pool {pool} has no worker. Run evalboard worker --pool {pool} to start one.",
+            "no_engine": "No worker of pool {pool} has an engine. Run evalboard worker --pool {pool} where vLLM "
+            "is installed.",
             "left_alone": _left_alone,
             "resting": _resting,
             "endpoint_rests": lambda facts: describe_pause(

@@ -13,6 +13,7 @@ from evalboard.core.scoring import EXAMPLES
 from evalboard.core.suite import COLUMNS, SuiteText, decode_suite, read_suite_text
 from evalboard.logged.suites import slug_of
 from frontend.shell.forms import JSONText, PlainForm
+from frontend.shell.lists import parse_number
 from frontend.templatetags.numbers import points
 from runs.suites import mapping_names, shipped_mapping
 
@@ -114,6 +115,12 @@ class SuiteForm(PlainForm):
     def head(self) -> str:
         """Return the first line, which the choice of columns belongs to."""
         return str(self.data.get("text", "")).split("\n", 1)[0].strip()
+
+    def newest(self, slug: str) -> int | None:
+        """Return the number of the suite's newest version when it was previewed; None if another was, or none."""
+        previewed, _, text = str(self.data.get("previewed", "")).rpartition(" ")
+        number = parse_number(text)
+        return None if number is None or previewed != slug else number - 1
 
     def read(self) -> SuiteText:
         """Read the suite as it was filled in. Raises InvalidInput."""

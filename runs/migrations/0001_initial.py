@@ -1488,4 +1488,57 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('suite', 'case_digest', 'text_digest', 'person'), name='one_label_per_person_and_answer')],
             },
         ),
+        migrations.CreateModel(
+            name='ImportReadingRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('status', models.CharField(choices=[('reading', 'Reading'), ('stored', 'Stored'), ('failed', 'Failed')], default='reading', max_length=10)),
+                ('options', models.JSONField(help_text='the arguments of `import_logs` that are not files')),
+                ('names', models.JSONField(help_text='of the files')),
+                ('n_bytes', models.BigIntegerField(help_text='of the files, as they were sent')),
+                ('problem', models.JSONField(help_text='contract.base.Problem; null: none', null=True)),
+                ('is_new', models.BooleanField(help_text='false where that log was imported before', null=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('beat_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
+                ('source', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='readings', to='runs.importrecord')),
+            ],
+            options={
+                'db_table': 'runs_importreading',
+                'ordering': ['-id'],
+                'indexes': [models.Index(condition=models.Q(('status', 'reading')), fields=['id'], name='readings_under_way')],
+            },
+        ),
+        migrations.CreateModel(
+            name='RolloutSeriesRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=80, unique=True)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'db_table': 'runs_rolloutseries',
+            },
+        ),
+        migrations.CreateModel(
+            name='RolloutStepRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('step', models.PositiveBigIntegerField()),
+                ('figures', models.JSONField()),
+                ('kl_k3', models.FloatField(null=True)),
+                ('clip_share', models.FloatField(null=True)),
+                ('max_kl', models.FloatField(null=True)),
+                ('max_clip_share', models.FloatField(null=True)),
+                ('is_over', models.BooleanField()),
+                ('n_logged', models.PositiveIntegerField(default=1)),
+                ('logged_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('series', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='steps', to='runs.rolloutseriesrecord')),
+            ],
+            options={
+                'db_table': 'runs_rolloutstep',
+                'constraints': [models.UniqueConstraint(fields=('series', 'step'), name='a_step_is_logged_once')],
+            },
+        ),
     ]

@@ -9,10 +9,12 @@ from django.db import transaction
 from django.db.models import Sum
 from django.db.models.functions import Now
 
+from evalboard.calling.request import needs_completions
 from evalboard.contract.run import Draws
 from evalboard.core import scoring
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import MAX_SEED, OBSERVED, order_key, parse_profile
+from evalboard.core.suite import COMPLETION
 from evalboard.core.trace import pack_selection, unpack_selection
 from evalboard.logged.runs import MAX_REPEATS
 from evalboard.wording.numbers import counted
@@ -129,6 +131,8 @@ def find_order(
             f"Its answers of {version.max_tokens} tokens leave no room for a prompt in the endpoint's context of "
             f"{target.max_model_len}."
         )
+    if not fields:
+        fields = _prompt_problems(version, target)
     if fields:
         raise InvalidInput("The run is not valid.", fields=fields)
     refuse_if_nobody_can(target, decoding)
@@ -384,6 +388,14 @@ def decoding_problems(target: EndpointRecord, decoding: ProfileRecord) -> dict[s
             "profile of the class alone or mixed."
         )
     return fields
+
+
+def _prompt_problems(version: SuiteVersionRecord, target: EndpointRecord) -> dict[str, str]:
+    """Return the problem of a suite with completions on an endpoint whose API applies a chat template."""
+    if not target.is_remote or target.api == EndpointRecord.Api.COMPLETIONS:
+        return {}
+    case = version.cases.filter(content__messages__0__role=COMPLETION).order_by("index").first()
+    return {} if case is None else {"endpoint": f"Case {case.case_id}: {needs_completions(target.api)}"}
 
 
 def label_problems(labels: Mapping[str, Any]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from evalboard.core.compare import digest_model_name
 from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.rollout_steps import measure_step
 from evalboard.importers.files import LogFile
 from runs.access import create_token
 from runs.access.roles import ROLES
@@ -24,7 +25,7 @@ from runs.fingerprints import say_same_model
 from runs.forced import create_forced
 from runs.imports import import_logs
 from runs.lab import plan_experiment
-from runs.models import FingerprintRecord, Model, ProbeRecord, ReplayRecord, RunRecord
+from runs.models import FingerprintRecord, ImportReadingRecord, Model, ProbeRecord, ReplayRecord, RunRecord
 from runs.release import create_release
 from runs.replays import claim_replay, create_replay, finish_replay, record_result
 from runs.schedules import create_schedule
@@ -33,6 +34,7 @@ from runs.webhooks.webhooks import EVENTS
 from runs.work import record_self_test, register_worker
 from tests import build, forced, judged, probes, self_tests
 from tests.api.conftest import SCOPES
+from tests.core.test_rollout_steps import tensors
 from tests.frontend import stage, two_runs
 from tests.importers import batch_log
 from tests.runs.test_replays import result
@@ -42,6 +44,7 @@ LINES = '{"suite": {"scorer": {"kind": "exact"}}}\n{"id": "a", "prompt": "Which 
 SHEET = "prompt,target\nSay it.,blue\n"
 FORM = "multipart/form-data"
 LOG = batch_log.output({"sea": "green"})
+LARGE_LOG = batch_log.output({f"sea {number}": "green" for number in range(20)})
 CASE = "case-002"
 CHAT = {"messages": [{"role": "user", "content": "Which colour?"}], "max_tokens": 8}
 REMOTE = {
@@ -130,6 +133,7 @@ def make(person: Any) -> Rows:
         "batch": _probed("batch", prompts=1, copies=4).pk,
         "other_batch": _probed("batch", prompts=1, copies=4).pk,
         "import_id": _imported(person),
+        "reading_id": _failed_reading(),
         "release_id": release.pk,
         "fingerprint_id": first,
         "other": second,
@@ -171,6 +175,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
     profile = {"slug": "mine", "settings": DEFAULT_PROFILES["pinned"]["settings"]}
     release = {"suite": stage.SLUG, "candidate": str(rows.judged), "baseline": str(rows.reference), "policy": "lenient"}
     policy = {"slug": "ours", "settings": judged.LENIENT}
+    step = {"step": 1, "figures": measure_step(tensors("trl")).to_json(), "max_kl": 0.001}
     until = (timezone.now() + timedelta(days=20)).isoformat()
     of = rows.known
 
@@ -240,6 +245,12 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("set_baseline", take("slug"), body={"run": str(rows.rotated), "reason": "Better."}),
         Good("endpoints"),
         Good("find", query={"q": "colours"}),
+        Good("log_rollout", {"series": "grpo"}, body=step),
+        Good("log_rollout", {"series": "grpo"}, body=step),
+        Good("rollouts"),
+        Good("rollout_series", {"series": "grpo"}),
+        Good("rollout_steps", {"series": "grpo"}),
+        Good("delete_rollout_series", {"series": "grpo"}),
         Good("create_endpoint", body=endpoint | {"dtype": "float32", "line": "paint"}),
         Good("create_endpoint", body=REMOTE),
         Good("endpoint", take("endpoint")),
@@ -313,6 +324,8 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("imported_logs"),
         Good("import_log", body={"files": [LOG]}, media=FORM),
         Good("import_log", body={"files": [LOG]}, media=FORM),
+        Good("import_log", body={"files": [LARGE_LOG]}, media=FORM),
+        Good("import_reading", take("reading_id")),
         Good("imported_log", take("import_id")),
         Good("compare", query=pair),
         Good("compare", query=pair | {"repeat": "1,1"}),
@@ -384,6 +397,20 @@ def _imported(person: Any) -> int:
         file.flush()
         log = LogFile("output.jsonl", Path(file.name))
         return import_logs(files=[log], format="auto", suite=None, user=person)[0].pk
+
+
+def _failed_reading() -> int:
+    """The id of the reading of a large log that was refused."""
+    problem = {
+        "type": "about:blank",
+        "title": "No log",
+        "status": 400,
+        "detail": "It is none.",
+        "code": "invalid_input",
+    }
+    problem |= {"request_id": "-", "fields": {"files": "It is none."}}
+    about = {"status": "failed", "options": {}, "names": ["output.jsonl"], "n_bytes": 9, "problem": problem}
+    return ImportReadingRecord.objects.create(**about).pk
 
 
 def _gates(baseline: RunRecord, candidate: RunRecord) -> list[dict[str, Any]]:

@@ -164,7 +164,7 @@ def test_roles_decide_what_the_pages_do(role: str) -> None:
 # stored by its content, or has a secret that only the first answer shows.
 REPEATABLE = """
     endpoints/<text:endpoint>/fingerprint/ endpoints/<text:endpoint>/price/
-    endpoints/<text:endpoint>/try/ follows/ follows/<int:follow_id>/stop/
+    endpoints/<text:endpoint>/try/ rollouts/<text:series>/delete/ follows/ follows/<int:follow_id>/stop/
     lab/<int:experiment_id>/cancel/ lab/<int:experiment_id>/delete/ lab/<int:experiment_id>/resume/
     lab/<int:experiment_id>/start/ login/ logout/ logout/everywhere/ runs/<int:run_id>/cancel/
     runs/<int:run_id>/complete/ runs/<int:run_id>/delete/ schedules/<int:schedule_id>/delete/
@@ -193,6 +193,7 @@ def test_a_page_whose_form_makes_something_makes_it_once() -> None:
     assert repeated == set(REPEATABLE.split())
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db
 def test_a_get_of_a_page_that_only_takes_forms_leads_to_its_form() -> None:
     client = Client()

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 import zstandard
@@ -32,6 +33,18 @@ def test_a_log_is_imported_once(evalboard: Call, log: str) -> None:
     assert first.stdout.startswith(f"{found.tool}, read as batch: 1 run imported.\nRun ")
     assert f"Note: {found.notes[0]}" in first.stdout
     assert (again.returncode, "read as batch: was imported before: 1 run." in again.stdout) == (0, True)
+
+
+def test_a_large_log_is_waited_for(
+    evalboard: Call, log: str, tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)  # of the process that reads it
+    settings.IMPORT_WAIT_BYTES = 0
+    (tmp_path / "none.jsonl").write_text('{"id": 1}\n')
+    stored, refused = evalboard("import", log), evalboard("import", str(tmp_path / "none.jsonl"), "--format", "batch")
+    assert (stored.returncode, "read as batch: 1 run imported." in stored.stdout) == (0, True)
+    assert (refused.returncode, "none.jsonl" in refused.stderr) == (64, True)
+    assert ImportRecord.objects.count() == 1
 
 
 def test_suite_and_format_are_sent_and_json_is_the_whole_answer(evalboard: Call, log: str) -> None:

@@ -24,6 +24,7 @@ from tests.frontend import stage as staged
 from tests.frontend import two_runs
 from tests.frontend.stage import HOSTILE, HOSTILE_ID, SLUG
 from tests.frontend.two_runs import said, sure, tie
+from tests.nightly import nightly
 
 MAX_QUERIES = 44  # five of them say what scoring both sides on both stacks takes
 
@@ -191,12 +192,16 @@ def test_cases_come_by_consequence_and_lead_to_their_flip(moved, viewer):
     ("query", "expected"),
     [
         ("?changed=yes", {"case-005", "case-006", "case-010"}),
-        ("?cause=error", {"case-009"}),
-        ("?show=pairs&q=case-007", {"case-007"}),
-        ("?changed=yes&q=007", set()),
         ("?changed=nonsense&cause=backend_changed&q=case-006", {"case-006"}),
         ("?backend=A-B&q=case-005", {"case-005"}),
-        ("?tag=nobody", set()),
+        *nightly(
+            [
+                ("?cause=error", {"case-009"}),
+                ("?show=pairs&q=case-007", {"case-007"}),
+                ("?changed=yes&q=007", set()),
+                ("?tag=nobody", set()),
+            ]
+        ),
     ],
 )
 def test_the_state_of_the_list_is_in_the_address(moved, viewer, query, expected):
@@ -226,6 +231,7 @@ def test_two_equal_runs_say_that_nothing_moved(stage, viewer):
     assert re.search(r'aria-current="true"><svg class="swatch".*?</svg> same text <b>30</b>', page)
 
 
+@pytest.mark.nightly
 def test_cases_without_a_response_are_not_among_those_that_did_not_move(stage, viewer):
     page = page_of(viewer, two_runs.make({}, {case: Failed(case, "timeout", "late") for case in (8, 9)}))
     finding = words_of(re.findall(r'<p class="finding">(.*?)</p>', page, re.S)[0])
@@ -235,6 +241,7 @@ def test_cases_without_a_response_are_not_among_those_that_did_not_move(stage, v
     )
 
 
+@pytest.mark.nightly
 def test_a_repeat_is_held_against_another_of_the_same_run(stage, viewer):
     run = stage.run_in("finished")
     bare = viewer.get(f"/compare/{run.pk}/{run.pk}/")
@@ -297,6 +304,7 @@ def test_two_ticked_runs_lead_to_their_comparison_and_another_number_back_to_the
     assert "Tick two runs to compare them; 1 ticked." in back.content.decode()
 
 
+@pytest.mark.nightly
 def test_runs_suite_and_cases_lead_to_a_comparison(stage, viewer):
     first, second = stage.run_in("finished"), stage.run_in("finished")
     page = viewer.get(f"/runs/{second.pk}/").content.decode()

@@ -144,6 +144,7 @@ def test_a_resting_endpoint_says_until_when(viewer: Client) -> None:
     assert "is paused" not in words(viewer, "/endpoints/local/")
 
 
+@pytest.mark.nightly
 def test_a_run_that_waits_for_a_resting_endpoint_leads_to_it(viewer: Client) -> None:
     build.suite()
     run = build.run()
@@ -205,6 +206,7 @@ def through_and_around(
     return through
 
 
+@pytest.mark.nightly
 def test_the_hop_that_drops_something_is_said_in_the_head_beside_the_probe_and_on_the_release(viewer: Client) -> None:
     build.endpoint("vllm-a")
     first, second = (build.finished_run(["blue", "blue", "red"], by=build.process(bucket())) for _ in range(2))
@@ -228,6 +230,7 @@ def test_the_hop_that_drops_something_is_said_in_the_head_beside_the_probe_and_o
     )
 
 
+@pytest.mark.nightly
 def test_the_reference_sets_of_its_baselines_run_by_a_button(engineer: Client, viewer: Client) -> None:
     run = served(0, bucket())
     assert "Run the reference set" not in words(engineer, "/endpoints/local/")
@@ -335,6 +338,7 @@ def test_what_rests_on_it_is_linked(viewer: Client) -> None:
         assert 'href="/endpoints/local/"' in viewer.get(path).content.decode(), path
 
 
+@pytest.mark.nightly
 def test_a_baseline_that_expired_is_hatched_and_may_be_run_again(engineer: Client, viewer: Client) -> None:
     run = served(0, bucket())
     suite = run.suite_version.suite

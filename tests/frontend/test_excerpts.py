@@ -55,6 +55,7 @@ def test_two_vocabularies_are_cut_by_their_texts(staged):
     assert known == {("⟨end⟩", "blue", "·red")}
 
 
+@pytest.mark.nightly
 def test_of_repeats_that_flip_differently_the_most_frequent_one_stands_for_the_case(staged):
     def answer(repeat, case):
         flipped = 10 if repeat == 1 else 6

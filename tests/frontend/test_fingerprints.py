@@ -233,6 +233,7 @@ def test_lanes_lie_on_the_endpoints_own_stretch_of_time() -> None:
     assert marks["customdata"][0] == f"/fingerprints/{one.fingerprint_id}/"
 
 
+@pytest.mark.nightly
 def test_endpoints_that_stand_together_lie_on_one_stretch_of_time_and_those_of_logs_are_folded(viewer: Client) -> None:
     served(0, bucket())
     served(8, bucket("bfloat16"), on=build.endpoint("later"))

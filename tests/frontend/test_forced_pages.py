@@ -120,6 +120,7 @@ def test_a_pair_shows_which_tokens_the_other_stack_would_not_have_chosen(runs: R
     assert 'data-key="]"' in at_flip
 
 
+@pytest.mark.nightly
 def test_a_near_tie_is_confirmed_under_the_same_prefix(runs: Runs, viewer: Client) -> None:
     address = f"/compare/{runs[0].pk}/{runs[1].pk}/cases/case-002/?repeat=1,1"
     assert "After the same prefix" not in page(viewer, address)
@@ -135,6 +136,7 @@ def test_a_near_tie_is_confirmed_under_the_same_prefix(runs: Runs, viewer: Clien
     ]
 
 
+@pytest.mark.nightly
 def test_tokens_that_the_other_stack_would_not_have_chosen_are_underlined(runs: Runs, viewer: Client) -> None:
     score_both(runs)
     odd = r'<a class="token[^"]* elsewhere"[^>]*data-position="(\d+)"'

@@ -56,6 +56,7 @@ def test_what_filters_a_list_filters_what_follows(viewer: Client, stage: Any) ->
     assert viewer.get(address).status_code == 204
 
 
+@pytest.mark.nightly
 def test_probes_experiments_and_replays_follow_too(engineer: Client, planned: Any) -> None:
     probe, lab = opened(engineer, "/probes/"), opened(engineer, "/lab/")
     replay = opened(engineer, "/replays/")

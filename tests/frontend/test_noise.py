@@ -70,6 +70,7 @@ def test_runs_that_move_as_a_whole_are_pointed_out(stage, viewer):
     assert rows(page)["Runs as a whole"] == ["p\u00a0under 0.001"]
 
 
+@pytest.mark.nightly
 def test_each_bucket_has_a_column_of_its_own(stage, viewer):
     float32, bfloat16 = build.process(build.bucket("float32")), build.process(build.bucket("bfloat16"))
     run = build.run(build.suite("mixed", ["a", "b", "c"]), repeats=2)
@@ -90,6 +91,7 @@ def test_cases_likely_to_flip_are_marked_by_a_glyph_and_a_word_and_can_be_shown_
     assert '<a href="?only=likely#cases" aria-current="true">likely to flip <b>6</b></a>' in listed
 
 
+@pytest.mark.nightly
 def test_no_prediction_is_no_promise(stage, viewer):
     run = stage.run_in("finished")
     CaseColumns.objects.update(flip_chances=None)
@@ -100,6 +102,7 @@ def test_no_prediction_is_no_promise(stage, viewer):
     assert "likely to flip <span" not in page
 
 
+@pytest.mark.nightly
 def test_repeats_that_agreed_are_said_beside_the_prediction(stage, viewer):
     by = stage.worker()
     run = stage.start(repeats=2)

@@ -40,7 +40,7 @@ def run(staged_rows, param):
 run_in = functools.partial(with_param, "run")
 
 
-@run_in("running", "failed", "finished", *nightly(["queued", "incomplete", "cancelled"]))
+@run_in("finished", *nightly(["running", "failed", "queued", "incomplete", "cancelled"]))
 def test_every_page_renders_for_a_run_in_every_state_and_escapes_what_others_wrote(run, engineer):
     own = ("", "?part=progress", "?only=missing&q=case", "?q=%3Cscript%3E&only=failed")
     pages = [*PAGES, *(f"/runs/{run.pk}/{query}" for query in own)]
@@ -115,6 +115,7 @@ def test_a_run_says_how_many_seats_it_got(stage, viewer):
     assert page.count("9 of 64 seats fit: after the weights, memory has room for 9 of 8,192 tokens at a time.") == 1
 
 
+@pytest.mark.nightly
 def test_a_second_equal_run_is_called_byte_identical(stage, viewer):
     first, by = stage.start(), stage.worker()
     process = stage.engine(by)
@@ -143,6 +144,7 @@ def test_the_response_page_shows_text_tokens_and_the_position_of_the_address(run
     assert re.search(r'class="token margin-3"[^>]*aria-label="2: [^"]*margin 0.000"[^>]*aria-current="true"', page)
     assert '<svg class="chart"' not in page  # of three tokens
     assert '<details class="fold" open><summary>Margins, position by position</summary>' in page
+    assert "3 tokens, as the model read them" in page
     chosen = text_of(viewer.get(f"{address}?at=1&part=alternatives"))
     assert "At 1" in chosen
     assert "<html" not in chosen

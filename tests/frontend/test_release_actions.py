@@ -21,6 +21,7 @@ from tests.casts import cast
 from tests.frontend import release_runs
 from tests.frontend.conftest import form_key
 from tests.frontend.test_releases import HOSTILE, of_kind, page_of, part, words_of
+from tests.nightly import nightly
 
 pytestmark = pytest.mark.django_db
 POSTS = (
@@ -170,9 +171,13 @@ def test_only_a_ship_may_be_approved_and_only_what_is_none_waived(manager, made)
     ("decision", "changes", "field"),
     [
         ("reject", {}, "note"),
-        ("waive", {"expires_at": "2099-01-01", "note": "Why not."}, "expires_at"),
-        ("waive", {"note": "Why not."}, "expires_at"),
-        ("", {}, "decision"),
+        *nightly(
+            [
+                ("waive", {"expires_at": "2099-01-01", "note": "Why not."}, "expires_at"),
+                ("waive", {"note": "Why not."}, "expires_at"),
+                ("", {}, "decision"),
+            ]
+        ),
     ],
 )
 @of_kind("no_ship")
@@ -214,6 +219,7 @@ def test_a_stale_sign_off_comes_back_with_what_changed(manager, made):
     assert not SignOffRecord.objects.exists()
 
 
+@pytest.mark.nightly
 @of_kind("inconclusive")
 def test_a_void_sign_off_stays_struck_through_with_the_reason(manager, made):
     sign(manager, made, "reject", note="Too early.")
@@ -267,6 +273,7 @@ def test_where_repeats_do_not_help_settling_leads_back(client_of, made):
     assert "Repeats cannot decide this release" in answer.content.decode()
 
 
+@pytest.mark.nightly
 @of_kind("not_comparable")
 def test_the_baseline_is_run_again_as_it_was_asked_for(client_of, made):
     baseline = made.gates.get().baseline_run
@@ -286,6 +293,7 @@ def test_the_baseline_is_run_again_as_it_was_asked_for(client_of, made):
     assert again.repeats.count() == 5
 
 
+@pytest.mark.nightly
 @of_kind("not_comparable")
 def test_a_form_that_is_sent_twice_runs_a_side_again_once(client_of, made):
     engineer, address = client_of("engineer"), f"/releases/{made.pk}/rerun/?side=baseline"
@@ -296,6 +304,7 @@ def test_a_form_that_is_sent_twice_runs_a_side_again_once(client_of, made):
     assert "Nothing was added." in words_of(engineer.get(second.headers["Location"]).content.decode())
 
 
+@pytest.mark.nightly
 @of_kind("noisy")
 def test_both_sides_that_a_step_names_are_run_again_in_turn_under_its_profile(client_of, made):
     engineer = client_of("engineer")
@@ -373,6 +382,7 @@ def test_a_second_click_signs_nothing_more_and_who_has_not_seen_a_sign_off_is_to
     assert [row.decision for row in SignOffRecord.objects.all()] == ["approve", "approve"]
 
 
+@pytest.mark.nightly
 @of_kind("ship")
 def test_the_export_has_a_line_a_sign_off_and_says_that_the_chain_holds(manager, made):
     sign(manager, made, note=HOSTILE)

@@ -73,6 +73,7 @@ def test_the_word_its_sentence_and_one_thing_to_do_next(manager, made, word, ste
     assert [shown.partition(" ≈")[0] for shown in primary(page)] == [step]
 
 
+@pytest.mark.nightly
 @of_kind("suite_too_small")
 def test_too_small_a_suite_names_the_cases_it_would_take(manager, made):
     page = page_of(manager, made)
@@ -80,6 +81,7 @@ def test_too_small_a_suite_names_the_cases_it_would_take(manager, made):
     assert "too few cases to decide" in page
 
 
+@pytest.mark.nightly
 @of_kind("not_comparable")
 def test_not_comparable_shows_who_served_what_and_no_ruler(manager, made):
     page = page_of(manager, made)

@@ -100,6 +100,7 @@ def test_the_page_follows_a_teams_scorer_until_its_scores_are_there(
     assert "66.67 points with command folded" in re.sub("<[^>]*>", "", after), after
 
 
+@pytest.mark.nightly
 def test_scoring_that_no_worker_can_do_is_cancelled_on_the_runs_page(engineer: Client) -> None:
     run = build.finished_run(("blue", "Blue", "red"), version=push())
     assert "Cancel scoring again" not in words_of(engineer.get(f"/runs/{run.pk}/"))
@@ -124,6 +125,7 @@ def awaited() -> RunRecord:
     return build.finished_run(("blue", "Blue", "red"), version=push(**OWN))
 
 
+@pytest.mark.nightly
 def test_a_run_that_waits_for_its_scorer_says_so_on_its_page(engineer: Client) -> None:
     run = awaited()
     words = words_of(engineer.get(f"/runs/{run.pk}/"))
@@ -135,6 +137,7 @@ def test_a_run_that_waits_for_its_scorer_says_so_on_its_page(engineer: Client) -
     assert "No worker that runs" not in words
 
 
+@pytest.mark.nightly
 def test_a_run_whose_scorer_scored_nothing_does_not_speak_of_a_log(engineer: Client) -> None:
     run = awaited()
     worker = build.worker(name="second", scorers=[{"digest": DIGEST, "problem": ""}])
@@ -152,6 +155,7 @@ def test_a_run_whose_scorer_scored_nothing_does_not_speak_of_a_log(engineer: Cli
     assert "Unscored: it raised." in words_of(engineer.get(f"/runs/{run.pk}/repeats/1/cases/sea/"))
 
 
+@pytest.mark.nightly
 def test_an_imported_run_ends_with_its_scores_or_without_them_once_it_is_cancelled(engineer: Client) -> None:
     cases = [{"id": each.id, "messages": [*each.messages], "target": "blue"} for each in map(logs.case, logs.CASES)]
     push_suite(document={"slug": "colours", "scorer": OWN, "cases": cases})

@@ -20,6 +20,7 @@ from tests.casts import cast
 from tests.frontend import two_runs
 from tests.frontend.stage import HOSTILE, HOSTILE_ID
 from tests.frontend.two_runs import END_ROW, said, sure, tie
+from tests.nightly import nightly
 
 TOKEN = re.compile(r'<a class="token([^"]*)" href="[^"]*" data-position="(\d+)" aria-label="([^"]*)"([^>]*)>(.*?)</a>')
 CASE = "case-005"
@@ -80,6 +81,7 @@ def test_the_lines_of_both_sides_begin_at_the_same_positions(stage, viewer):
     assert all(line.is_same != line.is_past or line.baseline[-1].mark == "flip" for line in lines)
 
 
+@pytest.mark.nightly
 def test_words_of_marks_that_are_close_stand_above_each_other(stage, viewer):
     shared = [sure(4), *[sure(5)] * 12]
     ours = said(6, [*shared, tie(1, 10), END_ROW])
@@ -114,6 +116,7 @@ def test_a_missing_response_on_one_side_is_said_and_the_other_side_is_shown(stag
     assert 'data-figure="margins"' not in page
 
 
+@pytest.mark.nightly
 def test_a_side_that_ends_earlier_is_hatched_without_a_flip(stage, viewer):
     start = [sure(4), sure(5)]
     runs = two_runs.make({5: said(5, start)}, {5: said(5, [*start, sure(6), sure(9)])})
@@ -236,6 +239,7 @@ def test_a_confounded_pair_names_what_else_differs_on_its_page_in_the_list_and_i
     assert row["evidence"]["also_moved"] == ["backend_changed"]
 
 
+@pytest.mark.nightly
 def test_a_long_trace_is_shown_around_its_position_with_links_to_the_rest(stage, viewer):
     shared = [sure(5, -0.1 - n / 10_000) for n in range(2000)]
     ours, theirs = [*shared[:1500], tie(1, 10), *shared[1500:]], [*shared[:1500], tie(10, 1), *shared[1500:]]
@@ -258,6 +262,7 @@ def test_a_long_trace_is_shown_around_its_position_with_links_to_the_rest(stage,
     assert report.points[-1].at == 1500
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("near", "anchor"), [(0.001, "bottom"), (0.15, "top")])
 def test_the_words_of_the_noise_line_leave_the_title_above_it_alone(stage, near, anchor):
     runs = two_runs.make({5: two_runs.near_tie(5)[0]}, {5: two_runs.near_tie(5)[1]})
@@ -299,7 +304,7 @@ def test_zero_has_a_line_of_its_own_below_every_other_margin():
     assert scale.axis["ticktext"][-2:] == ["10", "100 nats"]
 
 
-@pytest.mark.parametrize("case", [CASE, "case-009", HOSTILE_ID])
+@pytest.mark.parametrize("case", [CASE, *nightly(["case-009", HOSTILE_ID])])
 def test_the_page_takes_few_queries_whatever_it_shows(near_tie, viewer, case):
     viewer.get(pair_address.comparison_url(near_tie[0].pk, near_tie[1].pk))
     page_of(viewer, near_tie, case)

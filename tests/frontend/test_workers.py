@@ -235,6 +235,7 @@ def test_the_history_of_a_run_under_way_is_sent_again_only_when_it_goes_on(stage
     assert "Repeat 1, cases 0–11: attempt 2 begun by node-8." in text_of(viewer.get(address, seen))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("asked", ["status=foo", "suite=none", "endpoint=%3Cb%3Ehere"])
 def test_a_filter_for_what_is_not_there_is_left_out_and_says_so(stage, viewer, asked):
     run = stage.start()
@@ -246,6 +247,7 @@ def test_a_filter_for_what_is_not_there_is_left_out_and_says_so(stage, viewer, a
     assert "There is no" not in text_of(viewer.get("/runs/?status=queued"))
 
 
+@pytest.mark.nightly
 def test_the_workers_page_costs_the_same_for_one_and_for_many(stage, viewer, django_assert_max_num_queries):
     for pool in range(4):
         for number in range(6):

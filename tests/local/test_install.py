@@ -100,6 +100,7 @@ def test_an_index_that_refuses_is_named_with_what_it_wants(tmp_path, monkeypatch
     assert "PIP_INDEX_URL=https://NAME:TOKEN@HOST/simple" in sentence
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["https", *nightly(["http"])])
 def test_a_proxy_that_wants_a_password_is_named(tmp_path, monkeypatch, scheme):
     with answering(407) as host:

@@ -204,6 +204,7 @@ def thinker(*, wrong: Collection[str] = ()) -> Answerer:
     return Answerer(fingerprint=None, known=known, n_thinking=64, honours={"max_tokens", "temperature"})
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("wrong", "code", "word"), [((), 0, "ship"), (WORSE, 1, "no-ship")], ids=["same", "worse"])
 def test_a_reasoning_model_is_judged_by_the_commands_of_the_readme(
     reader: Reader, wrong: Collection[str], code: int, word: str

@@ -136,6 +136,7 @@ def test_of_a_log_that_does_not_fit_nothing_is_stored(tmp_path: Path) -> None:
     assert not EndpointRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_the_log_can_be_imported_again_once_its_run_is_deleted(tmp_path: Path) -> None:
     log = chat_log(tmp_path, "blue")
     delete_run(run_id=import_of(log)[1][0].pk)

@@ -343,6 +343,7 @@ def test_of_a_missing_response_there_is_nothing_to_hold_against(run: RunRecord, 
     assert selectors.count_prompt_tokens(run.pk, [0]) is None
 
 
+@pytest.mark.nightly
 def test_replays_are_listed_by_case_and_run_newest_first(
     run: RunRecord, django_assert_num_queries: Callable[[int], Any]
 ) -> None:

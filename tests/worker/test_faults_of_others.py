@@ -224,6 +224,7 @@ def members(data: bytes) -> Iterable[bytes]:
         yield from map(packed.read, packed.namelist())
 
 
+@pytest.mark.nightly
 def test_a_case_without_logprobs_is_scored_and_has_no_trace(
     server: ScriptedServer, new_run: NewRun, runner: Runner, keyed: EndpointRecord, caplog: Any
 ) -> None:
@@ -242,6 +243,7 @@ def test_a_case_without_logprobs_is_scored_and_has_no_trace(
     assert_nobody_tells(run, caplog)
 
 
+@pytest.mark.nightly
 def test_a_rotation_in_the_middle_and_a_dropped_seed_lose_nothing(
     server: ScriptedServer, new_run: NewRun, runner: Runner, keyed: EndpointRecord, caplog: Any
 ) -> None:
@@ -256,6 +258,7 @@ def test_a_rotation_in_the_middle_and_a_dropped_seed_lose_nothing(
     assert_nobody_tells(run, caplog)
 
 
+@pytest.mark.nightly
 def test_a_name_that_begins_to_lead_inside_ends_the_run_and_no_call_goes_there(
     server: ScriptedServer,
     new_run: NewRun,

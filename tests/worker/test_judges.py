@@ -142,6 +142,7 @@ def test_a_judge_is_told_who_it_must_be_and_what_it_is_asked(servers: tuple[Scri
         push_suite(document={"slug": "towns", "scorer": JUDGE, "cases": [{**CASES[0], "scorer": other}, CASES[1]]})
 
 
+@pytest.mark.nightly
 def test_a_run_waits_for_its_judge_and_says_so(servers: tuple[ScriptedServer, ScriptedServer], worker: Runner) -> None:
     push()
     run = started()
@@ -176,6 +177,7 @@ def test_a_run_waits_for_its_judge_and_says_so(servers: tuple[ScriptedServer, Sc
     assert (run.status, [row.points for row in rows(run)]) == ("finished", [50.0, 50.0])
 
 
+@pytest.mark.nightly
 def test_cancelling_a_run_cancels_its_judge_and_deleting_it_deletes_both(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
 ) -> None:
@@ -238,6 +240,7 @@ def test_a_judge_that_cannot_be_reached_fails_in_words_and_can_be_asked_again(
     assert RunRecord.objects.filter(is_judge=True).count() == 1
 
 
+@pytest.mark.nightly
 def test_a_judge_that_nothing_can_be_read_of_fails_in_its_words_and_breaks_no_chain_of_anchors(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner, client: Client
 ) -> None:
@@ -270,6 +273,7 @@ def test_a_judge_that_nothing_can_be_read_of_fails_in_its_words_and_breaks_no_ch
     assert 'id="judge"' not in client.get(f"/runs/{judging.judge_run}/").content.decode()
 
 
+@pytest.mark.nightly
 def test_noise_and_anchors_are_measured(servers: tuple[ScriptedServer, ScriptedServer], worker: Runner) -> None:
     """A judge that wavers on one answer in six, and then moves."""
     _, jury = servers
@@ -305,6 +309,7 @@ def test_noise_and_anchors_are_measured(servers: tuple[ScriptedServer, ScriptedS
     assert f"points apart from run {second.pk} (" in moved.text
 
 
+@pytest.mark.nightly
 def test_too_many_judgements_are_refused_in_words(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,6 +387,7 @@ def test_a_judge_that_moved_scores_a_run_again_beside_its_first_scores_and_then_
     assert (kept.verdict, kept.input_digest) == (before.verdict, before.input_digest)
 
 
+@pytest.mark.nightly
 def test_two_runs_of_one_model_under_a_noisy_judge_ship(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
 ) -> None:
@@ -407,6 +413,7 @@ def test_two_runs_of_one_model_under_a_noisy_judge_ship(
     assert report.verdict == "ship", report.reasons
 
 
+@pytest.mark.nightly
 def test_a_log_that_was_imported_waits_for_the_judge_of_its_suite(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
 ) -> None:

@@ -115,15 +115,17 @@ def list_no_metric_steps(why: str) -> tuple[VerdictLine, ...]:
 
 
 def list_few_draws_steps(code: str, evidence: Evidence) -> tuple[VerdictLine, ...]:
-    """Return what helps where answers are no draws; code: why they are none."""
+    """Return what helps where answers are no draws; code: why they are none. Of too few repeats, more help too."""
+    needed = evidence.left_out.repeats_needed
+    more = (VerdictLine("add_repeats", {"repeats": needed}),) if needed else ()
     if code != COPIED:
-        return (VerdictLine(TO_THE_LEFT_OUT[code]),)
+        return (VerdictLine(TO_THE_LEFT_OUT[code]), *more)
     if not evidence.are_reported:
-        return (VerdictLine("shuffle"),)
+        return (VerdictLine("shuffle"), *more)
     unchecked = [each.side for each in evidence.copies if each.is_one_answer and not each.is_checked]
     if len(unchecked) < len(evidence.copies):
-        return (VerdictLine("run_uncached"),)
-    return (VerdictLine(SECOND_RUN, {"sides": unchecked}), VerdictLine("nothing_caches"))
+        return (VerdictLine("run_uncached"), *more)
+    return (VerdictLine(SECOND_RUN, {"sides": unchecked}), VerdictLine("nothing_caches"), *more)
 
 
 def list_few_repeats_steps(evidence: Evidence, needed: int) -> tuple[VerdictLine, ...]:

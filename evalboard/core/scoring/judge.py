@@ -87,7 +87,7 @@ def render_judgement(
 
     messages, target, tags: of the case. What is put into a place is not read for places again.
     """
-    by_user = [message.get("content") or "" for message in messages if message["role"] == "user"]
+    by_user = [message.get("content") or "" for message in messages if message["role"] in ("user", "completion")]
     lines = (f"{message['role']}: {message.get('content') or ''}" for message in messages)
     places = {
         "prompt": by_user[-1] if by_user else "",

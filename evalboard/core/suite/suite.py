@@ -31,6 +31,7 @@ from evalboard.core.suite.policy import PolicySettings
 DEFAULT_MAX_TOKENS = 256
 RESERVED = ("new",)  # suites/new/ is a page of its own
 MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
+COMPLETION = "completion"  # the role of a text that a model continues; no chat template is applied
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}\Z")
 _ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -38,7 +39,8 @@ NO_SCORER = "is missing, and the suite has no default scorer"
 SCORER_ADVICE = f'; give the suite or the case one, such as {{"kind": "exact"}}: the kinds are {", ".join(KINDS)}'
 _SUITE_FIELDS = ("slug", "title", "max_tokens", "stop", "scorer", "policy", "cases")
 _POLICY_NAMES = ("slug", "title")
-_CASE_FIELDS = ("id", "prompt", "messages", "input", "tools", "target", "scorer", "tags", "group", "reference")
+_PROMPTS = ("prompt", "messages", COMPLETION)  # a case has exactly one of them
+CASE_FIELDS = ("id", *_PROMPTS, "input", "tools", "target", "scorer", "tags", "group", "reference")
 _HEADER_FIELDS = ("title", "max_tokens", "stop", "scorer", "policy")
 
 
@@ -217,7 +219,7 @@ def read_case(
         problems.add(place, text)
     if problems.n_found > n_before:
         return None  # nothing below can be trusted to run on such values
-    _refuse_unknown(row, _CASE_FIELDS, path, problems)
+    _refuse_unknown(row, CASE_FIELDS, path, problems)
     scorer = _read_scorer(row, path, problems)
     content: dict[str, Any] = {
         "id": _read_id(row.get("id"), at(path, "id"), problems),
@@ -285,13 +287,29 @@ def _read_policy(document: Any, problems: Problems) -> PolicyDocument | None:
 
 
 def _read_prompt(row: Mapping[str, Any], path: str, problems: Problems) -> list[dict[str, Any]]:
-    if ("prompt" in row) == ("messages" in row):
-        problems.add(at(path, "prompt"), "exactly one of prompt and messages must be given")
+    if sum(name in row for name in _PROMPTS) != 1:
+        problems.add(at(path, "prompt"), "exactly one of prompt, messages and completion must be given")
         return []
+    if COMPLETION in row:
+        place = at(path, COMPLETION)
+        text = read_text(row[COMPLETION], place, problems, at_least=1, at_most=MAX_TEXT_CHARS)
+        if row.get("tools") is not None:
+            problems.add(at(path, "tools"), "cannot be given with completion: only a chat template offers tools")
+        return [{"role": COMPLETION, "content": text}]
     if "prompt" in row:
         prompt = read_text(row["prompt"], at(path, "prompt"), problems, at_most=MAX_TEXT_CHARS)
         return [{"role": "user", "content": prompt}]
     return read_messages(row["messages"], at(path, "messages"), problems)
+
+
+def write_prompt(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the field of a case document that these messages were read from."""
+    return {COMPLETION: messages[0]["content"]} if is_completion(messages) else {"messages": messages}
+
+
+def is_completion(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a case's prompt is one text to continue, to which no chat template is applied."""
+    return bool(messages) and messages[0].get("role") == COMPLETION
 
 
 def read_messages(messages: Any, path: str, problems: Problems) -> list[dict[str, Any]]:

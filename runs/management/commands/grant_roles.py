@@ -46,6 +46,9 @@ WEB_ONLY = (
     *("auth_user_user_permissions", "axes_accessattempt", "axes_accessattemptexpiration", "axes_accessfailurelog"),
     *("axes_accesslog", "django_content_type", "django_session", "runs_idempotencykey", "runs_label"),
     *(
+        "runs_importreading",
+        "runs_rolloutseries",
+        "runs_rolloutstep",
         "runs_schedule",
         "runs_scheduledstart",
         "runs_token",

@@ -285,6 +285,9 @@ SITUATIONS: Situations = {
     "A cold answer and four copies of the next": lambda: read_gate(
         copied(repeats=np.s_[2:], sides=("candidate",), first_differs=["candidate"]), PAIRED
     ),
+    "Each side has three repeats, and they are one answer given again": lambda: read_gate(
+        copied(repeats=np.s_[1:], k=3), PAIRED
+    ),
     "Five of ten repeats are copies": lambda: read_gate(copied(repeats=np.s_[5:], sides=("candidate",), k=10), PAIRED),
     "Our own engine decoded the same batches again": lambda: read_gate(
         copied(draws_baseline=Draws(), draws_candidate=Draws(), setup_baseline=MIXED, setup_candidate=MIXED), PAIRED
