@@ -61,7 +61,7 @@ class CorrectedRate(Contract):
 
 
 class JudgeVarianceSplit(Contract):
-    """The parts of the spread of a run's score, as standard deviations whose squares add up."""
+    """The parts of the spread of a run's score, as standard deviations in points whose squares add up."""
 
     total: float
     model: Annotated[float, says(description="of the answers themselves")]

@@ -178,7 +178,7 @@ def describe_try(endpoint: str) -> str:
 
 def describe_giving_up(at: datetime, zone: tzinfo | None = UTC) -> str:
     """Say when a run whose endpoint is paused gives up its first cases."""
-    return f"Gives up its first cases {clock(at, zone)}."
+    return f"Gives up its first cases at {clock(at, zone)}."
 
 
 def without_tokens(who: str, n: int, n_there: int, reasons: Mapping[str, int]) -> str:

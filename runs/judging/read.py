@@ -145,8 +145,7 @@ def _split(record: JudgingRecord, noise: JudgeNoise, draws: int) -> JudgeVarianc
     if len(columns) < 2:
         return None
     scores = np.column_stack(columns)
-    split = split_judge_variance(scores[~np.isnan(scores).all(axis=1)], noise, draws=draws)
-    return None if split is None else JudgeVarianceSplit(total=split.total, model=split.model, judge=split.judge)
+    return split_judge_variance(scores[~np.isnan(scores).all(axis=1)], noise, draws=draws)
 
 
 def _anchors(record: JudgingRecord) -> JudgedAnchors | None:

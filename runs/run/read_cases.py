@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evalboard.contract.base import finite
 from evalboard.contract.response import CaseOfRun
+from evalboard.core.images import prompt_text
 from evalboard.core.stats import LIKELY_FLIP, UNKNOWN_CHANCE, list_mark_names
 from evalboard.core.trace import unpack_chances
 from evalboard.path_converters import reverse_case
@@ -362,7 +363,7 @@ def _row(run: RunRecord, case: Case, stored: _StoredCases, frame: Frame) -> Case
 
 def prompt_of(case: Case) -> str:
     """Return the last message of a case, cut to fit a list."""
-    content = case.content["messages"][-1].get("content") or ""
+    content = prompt_text(case.content["messages"][-1].get("content"))
     return content if len(content) <= PROMPT_SHOWN else content[:PROMPT_SHOWN] + "…"
 
 

@@ -66,6 +66,7 @@ def test_what_a_scorer_would_change_is_printed_once_a_worker_has_scored(
     assert (as_json["waiting"], as_json["n_cases"], as_json["cases"]) == (False, 0, [])
 
 
+@pytest.mark.nightly
 def test_why_answers_stay_unscored_is_printed_whole(
     evalboard: Call, run: RunRecord, worker: Runner, settings: Any
 ) -> None:
@@ -126,6 +127,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.nightly
 def test_a_new_package_is_whole_and_its_test_passes(evalboard: Call, folder: Path) -> None:
     made = evalboard("scorer", "new", "our.Folded")
     files = [line.removeprefix("wrote ") for line in made.stdout.splitlines()]
@@ -162,6 +164,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.nightly
 def test_the_commands_of_the_docs_lead_from_a_new_program_to_its_adoption(
     evalboard: Call, folder: Path, settings: Any, transactional_db: None
 ) -> None:

@@ -83,6 +83,7 @@ def test_what_does_not_suit_stands_at_the_form(engineer: Client) -> None:
     assert engineer.get(f"{PAGE}?run=999999").status_code == 404
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_the_page_follows_a_teams_scorer_until_its_scores_are_there(
     engineer: Client, settings: Any, tmp_path: Path

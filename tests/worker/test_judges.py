@@ -121,6 +121,7 @@ def test_a_judge_that_says_neither_word_leaves_an_answer_unscored_in_its_words(
     assert [case.reason for case in case_page(run.pk)][:2] == [why, 'Judged "No.".']
 
 
+@pytest.mark.nightly
 def test_cases_beside_a_judge_keep_their_own_scorers(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
 ) -> None:

@@ -353,6 +353,7 @@ def test_one_case_is_tried_by_a_teams_scorer_before_the_suite_is_stored(
     assert (tried.score, tried.reason) == (0.0, "read ' oslo'")
 
 
+@pytest.mark.nightly
 def test_a_new_parser_judges_both_sides_and_is_blamed_for_exactly_its_points(
     server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from evalboard.core.digest import canonical_json
 from evalboard.core.document import Problems, at
 from evalboard.core.errors import InvalidInput
+from evalboard.core.images import prompt_text
 from evalboard.core.scoring.external import EXTERNAL
 from evalboard.core.scoring.kind import (
     REQUIRED,
@@ -87,8 +88,8 @@ def render_judgement(
 
     messages, target, tags: of the case. What is put into a place is not read for places again.
     """
-    by_user = [message.get("content") or "" for message in messages if message["role"] in ("user", "completion")]
-    lines = (f"{message['role']}: {message.get('content') or ''}" for message in messages)
+    by_user = [prompt_text(message.get("content")) for message in messages if message["role"] in ("user", "completion")]
+    lines = (f"{message['role']}: {prompt_text(message.get('content'))}" for message in messages)
     places = {
         "prompt": by_user[-1] if by_user else "",
         "messages": "\n\n".join(lines),

@@ -29,7 +29,6 @@ from evalboard.core.stats.fragility import (
 )
 from evalboard.core.stats.judging import (
     RIGHT,
-    JudgeVariance,
     agreement,
     anchor_shift,
     corrected_rate,
@@ -176,7 +175,6 @@ __all__ = [
     "DifferenceNoise",
     "EarlierNoise",
     "EffectiveDraws",
-    "JudgeVariance",
     "LoadDifference",
     "LogitNoise",
     "Marks",
