@@ -1,9 +1,11 @@
 """The records. Each state change is a function of the slice that it is about."""
 
 from runs.models.access import IdempotencyKey, Token, TourEnd
+from runs.models.audit import AuditLineRecord, AuditSeal
 from runs.models.baseline import BaselineRecord, Rotation
+from runs.models.comment import CommentRecord
 from runs.models.comparison import ComparisonRecord, DivergenceRecord, ListedFrame
-from runs.models.endpoint import CallSlot, EndpointRecord, ProfileRecord
+from runs.models.endpoint import CHECKPOINT, CallSlot, EndpointRecord, ProfileRecord
 from runs.models.experiment import ExperimentArm, ExperimentRecord
 from runs.models.forced import ForcedAnswerRecord, ForcedScoringRecord
 from runs.models.identity import (
@@ -17,22 +19,36 @@ from runs.models.identity import (
     VocabularyRecord,
     WorkerRecord,
 )
-from runs.models.imported import ImportRecord
+from runs.models.imported import ImportReadingRecord, ImportRecord
 from runs.models.judge import AnchorSetRecord, JudgingRecord, LabelRecord
 from runs.models.lane import Lane, Priority
 from runs.models.probe import AnswerSet, ProbeRecord
 from runs.models.release import GateRecord, PolicyRecord, ReleaseRecord, Settling, SignOffRecord, Verdict
 from runs.models.replay import ReplayRecord
 from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRecord, RunFiguresRecord, TraceBlock
+from runs.models.retention import DeletionRecord, RetentionRuleRecord
+from runs.models.rollouts import RolloutSeriesRecord, RolloutStepRecord
 from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
 from runs.models.schedule import ScheduledStart, ScheduleRecord
-from runs.models.suite import Case, Scorer, ScoringRecord, Suite, SuiteNoise, SuiteVersionRecord, TrialRecord
+from runs.models.suite import (
+    Case,
+    ImageRecord,
+    Scorer,
+    ScoringRecord,
+    Suite,
+    SuiteNoise,
+    SuiteVersionRecord,
+    TrialRecord,
+)
 from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
 from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 
 __all__ = [
+    "CHECKPOINT",
     "AnchorSetRecord",
     "AnswerSet",
+    "AuditLineRecord",
+    "AuditSeal",
     "BackendNameRecord",
     "BaselineRecord",
     "BucketRecord",
@@ -40,7 +56,9 @@ __all__ = [
     "Case",
     "CaseColumns",
     "CaseFrame",
+    "CommentRecord",
     "ComparisonRecord",
+    "DeletionRecord",
     "DivergenceRecord",
     "EndpointRecord",
     "EngineProcess",
@@ -53,6 +71,8 @@ __all__ = [
     "ForcedScoringRecord",
     "GateRecord",
     "IdempotencyKey",
+    "ImageRecord",
+    "ImportReadingRecord",
     "ImportRecord",
     "JudgingRecord",
     "LabelRecord",
@@ -69,6 +89,9 @@ __all__ = [
     "RepeatScore",
     "ReplayRecord",
     "ResponseRecord",
+    "RetentionRuleRecord",
+    "RolloutSeriesRecord",
+    "RolloutStepRecord",
     "Rotation",
     "RunFiguresRecord",
     "RunRecord",

@@ -9,30 +9,45 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import transaction
 from django.utils import timezone
 
 from evalboard.core.compare import digest_model_name
 from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.rollout_steps import measure_step
 from evalboard.importers.files import LogFile
-from runs.access import create_token
+from runs.access import create_token, session_id
 from runs.access.roles import ROLES
 from runs.baselines import set_baseline
 from runs.catalogue import store_default_policies
 from runs.catalogue.rotations import note_rotation
+from runs.comments import create_comment
 from runs.fingerprints import say_same_model
 from runs.forced import create_forced
 from runs.imports import import_logs
 from runs.lab import plan_experiment
-from runs.models import FingerprintRecord, Model, ProbeRecord, ReplayRecord, RunRecord
+from runs.models import (
+    EndpointRecord,
+    FingerprintRecord,
+    ImportReadingRecord,
+    Model,
+    ProbeRecord,
+    ReplayRecord,
+    RunRecord,
+    WebhookRecord,
+)
 from runs.release import create_release
 from runs.replays import claim_replay, create_replay, finish_replay, record_result
+from runs.retention import create_rule
 from runs.schedules import create_schedule
 from runs.webhooks import create_webhook
 from runs.webhooks.webhooks import EVENTS
 from runs.work import record_self_test, register_worker
 from tests import build, forced, judged, probes, self_tests
 from tests.api.conftest import SCOPES
+from tests.core.test_rollout_steps import tensors
 from tests.frontend import stage, two_runs
 from tests.importers import batch_log
 from tests.runs.test_replays import result
@@ -42,6 +57,7 @@ LINES = '{"suite": {"scorer": {"kind": "exact"}}}\n{"id": "a", "prompt": "Which 
 SHEET = "prompt,target\nSay it.,blue\n"
 FORM = "multipart/form-data"
 LOG = batch_log.output({"sea": "green"})
+LARGE_LOG = batch_log.output({f"sea {number}": "green" for number in range(20)})
 CASE = "case-002"
 CHAT = {"messages": [{"role": "user", "content": "Which colour?"}], "max_tokens": 8}
 REMOTE = {
@@ -88,6 +104,7 @@ class Rows:
     schedule: int
     experiment: int
     token: int
+    session: str
 
 
 def make(person: Any) -> Rows:
@@ -108,13 +125,16 @@ def make(person: Any) -> Rows:
     )
     set_baseline(suite=stage.SLUG, run=reference.pk, reason="As shipped.", user=person)
     rotated = _rotated(person)
+    EndpointRecord.objects.filter(slug="rotating").update(rests_until=timezone.now() + timedelta(hours=1))
     webhook, _ = create_webhook(url="https://example.com/told", events=list(EVENTS), user=person)
+    WebhookRecord.objects.filter(pk=webhook.pk).update(is_active=False)
     schedule = create_schedule(slug="nightly", cron="0 3 * * *", kind="run", order=_scheduled(), user=person)
     experiment = plan_experiment(suite=stage.SLUG, endpoint="local", runs=5, user=person)
     for name in ("lab/a", "lab/b", "lab/c"):
         Model.objects.create(name=name, line=name, digest=digest_model_name(name))
     said = say_same_model(name="lab/a", other_name="lab/b", reason="One file.", user=person)
     until = timezone.now() + timedelta(days=1)
+    comment = create_comment(kind="run", name=str(baseline.pk), text="The first one.", user=person)
     token, _ = create_token(user=person, name="other", scopes=("read",), expires_at=until)
     first, second = FingerprintRecord.objects.order_by("id").values_list("id", flat=True)[:2]
     scored, control, numerics = (
@@ -130,6 +150,8 @@ def make(person: Any) -> Rows:
         "batch": _probed("batch", prompts=1, copies=4).pk,
         "other_batch": _probed("batch", prompts=1, copies=4).pk,
         "import_id": _imported(person),
+        "rule_id": create_rule(what="traces", days=900, user=person).pk,
+        "reading_id": _failed_reading(),
         "release_id": release.pk,
         "fingerprint_id": first,
         "other": second,
@@ -142,6 +164,8 @@ def make(person: Any) -> Rows:
         "experiment_id": experiment.pk,
         "same_model_id": said.pk,
         "token_id": token.pk,
+        "name": "viewer",
+        "comment_id": comment.pk,
     }
     return Rows(
         known=known,
@@ -157,6 +181,7 @@ def make(person: Any) -> Rows:
         schedule=schedule.pk,
         experiment=experiment.pk,
         token=token.pk,
+        session=_session(person),
     )
 
 
@@ -171,6 +196,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
     profile = {"slug": "mine", "settings": DEFAULT_PROFILES["pinned"]["settings"]}
     release = {"suite": stage.SLUG, "candidate": str(rows.judged), "baseline": str(rows.reference), "policy": "lenient"}
     policy = {"slug": "ours", "settings": judged.LENIENT}
+    step = {"step": 1, "figures": measure_step(tensors("trl")).to_json(), "max_kl": 0.001}
     until = (timezone.now() + timedelta(days=20)).isoformat()
     of = rows.known
 
@@ -240,11 +266,17 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("set_baseline", take("slug"), body={"run": str(rows.rotated), "reason": "Better."}),
         Good("endpoints"),
         Good("find", query={"q": "colours"}),
+        Good("log_rollout", {"series": "grpo"}, body=step),
+        Good("log_rollout", {"series": "grpo"}, body=step),
+        Good("rollouts"),
+        Good("rollout_series", {"series": "grpo"}),
+        Good("rollout_steps", {"series": "grpo"}),
+        Good("delete_rollout_series", {"series": "grpo"}),
         Good("create_endpoint", body=endpoint | {"dtype": "float32", "line": "paint"}),
         Good("create_endpoint", body=REMOTE),
         Good("endpoint", take("endpoint")),
         Good("set_endings", take("endpoint"), body={"endings": {"wrapped_up": "complete"}}),
-        Good("try_endpoint", {"endpoint": "theirs"}),
+        Good("try_endpoint", {"endpoint": "rotating"}),
         Good("set_fingerprint", {"endpoint": "theirs"}, body={"ignores_fingerprint": True}),
         Good("set_price", {"endpoint": "theirs"}, body={"price": {"currency": "USD", "input": "2.5", "output": "10"}}),
         Good("profiles"),
@@ -310,9 +342,18 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("experiment", take("experiment_id")),
         Good("probe_calls", take("probe_id"), query={"page_size": 2}),
         Good("probes_held", {"probe_id": of["batch"], "other": of["other_batch"]}),
+        Good("retention_rules"),
+        Good("create_retention_rule", body={"what": "texts", "days": 30, "suite": of["slug"], "label": "branch=old"}),
+        Good("retention_rule", take("rule_id")),
+        Good("delete_retention_rule", take("rule_id")),
+        Good("due_deletions"),
+        Good("suite_storage"),
+        Good("deletions"),
         Good("imported_logs"),
         Good("import_log", body={"files": [LOG]}, media=FORM),
         Good("import_log", body={"files": [LOG]}, media=FORM),
+        Good("import_log", body={"files": [LARGE_LOG]}, media=FORM),
+        Good("import_reading", take("reading_id")),
         Good("imported_log", take("import_id")),
         Good("compare", query=pair),
         Good("compare", query=pair | {"repeat": "1,1"}),
@@ -332,6 +373,20 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("fingerprint_difference", take("fingerprint_id", "other")),
         Good("workers"),
         Good("tokens"),
+        Good("audit_lines", query={"kind": "run"}),
+        Good("export_audit"),
+        Good("audit_check"),
+        Good("comments", query={"kind": "run", "name": str(rows.baseline)}),
+        Good("create_comment", body={"kind": "case", "name": f"{stage.SLUG}/{CASE}", "text": "It *flips*."}),
+        Good("withdraw_comment", take("comment_id")),
+        Good("people"),
+        Good("create_person", body={"name": "grace", "role": "viewer"}),
+        Good("person", {"name": "grace"}),
+        Good("change_role", {"name": "grace"}, body={"role": "engineer"}),
+        Good("create_sign_in_link", {"name": "grace"}),
+        Good("delete_person", {"name": "grace"}),
+        Good("sessions"),
+        Good("end_session", {"session": rows.session}),
         Good("create_token", body={"name": "mine", "scopes": ["read"], "expires_at": until}),
         Good("revoke_token", {"token_id": rows.token}),
         Good("webhooks"),
@@ -356,6 +411,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("export_experiment_markdown", {"experiment_id": rows.experiment}),
         Good("cancel_experiment", {"experiment_id": rows.experiment}),
         Good("delete_experiment", {"experiment_id": rows.experiment}),
+        Good("purge_case", body={"suite": of["slug"], "case": CASE, "reason": "Asked for.", "voids_sign_offs": True}),
     ]
 
     def as_is(each: Good) -> Callable[[], Good]:
@@ -377,6 +433,14 @@ def _probed(kind: str, **parameters: Any) -> ProbeRecord:
     return probes.served(probes.honoured)
 
 
+def _session(person: Any) -> str:
+    """The id of a session of a person."""
+    session = SessionStore()
+    session[SESSION_KEY] = str(person.pk)
+    session.create()
+    return session_id(session.session_key)
+
+
 def _imported(person: Any) -> int:
     """The id of a log that was read."""
     with tempfile.NamedTemporaryFile() as file:
@@ -384,6 +448,20 @@ def _imported(person: Any) -> int:
         file.flush()
         log = LogFile("output.jsonl", Path(file.name))
         return import_logs(files=[log], format="auto", suite=None, user=person)[0].pk
+
+
+def _failed_reading() -> int:
+    """The id of the reading of a large log that was refused."""
+    problem = {
+        "type": "about:blank",
+        "title": "No log",
+        "status": 400,
+        "detail": "It is none.",
+        "code": "invalid_input",
+    }
+    problem |= {"request_id": "-", "fields": {"files": "It is none."}}
+    about = {"status": "failed", "options": {}, "names": ["output.jsonl"], "n_bytes": 9, "problem": problem}
+    return ImportReadingRecord.objects.create(**about).pk
 
 
 def _gates(baseline: RunRecord, candidate: RunRecord) -> list[dict[str, Any]]:

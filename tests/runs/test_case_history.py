@@ -81,6 +81,7 @@ def test_older_runs_are_pages_and_the_count_says_what_it_covers(broke, monkeypat
     assert [bool(run.changes) for run in newest.runs] == [False, True], "against a run that is not shown"
 
 
+@pytest.mark.nightly
 def test_runs_cost_no_queries(broke):
     with CaptureQueriesContext(
         connection,

@@ -33,6 +33,7 @@ from evalboard.core.stats.judging import (
     anchor_shift,
     corrected_rate,
     judge_noise,
+    judge_sd_points,
     plan_anchor_draws,
     split_judge_variance,
 )
@@ -230,6 +231,7 @@ __all__ = [
     "jackknife",
     "judge_distances",
     "judge_noise",
+    "judge_sd_points",
     "judge_steady",
     "list_mark_names",
     "list_strays",

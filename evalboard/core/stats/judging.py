@@ -49,6 +49,11 @@ def judge_noise(draws: Scores) -> JudgeNoise | None:
     )
 
 
+def judge_sd_points(measured: JudgeNoise, *, n_cases: int, draws: int = 1) -> float:
+    """Return the standard deviation in points that judging adds to a run's score."""
+    return 100 * math.sqrt(measured.variance / draws / n_cases)
+
+
 def split_judge_variance(scores: Scores, measured: JudgeNoise, *, draws: int = 1) -> JudgeVarianceSplit | None:
     """Split the spread of a run's score over repeats into the model's and the judge's part.
 
@@ -58,7 +63,7 @@ def split_judge_variance(scores: Scores, measured: JudgeNoise, *, draws: int = 1
     total = noise.sd_points(scores)
     if total is None:
         return None
-    judge = min(100 * math.sqrt(measured.variance / draws / len(scores)), total)
+    judge = min(judge_sd_points(measured, n_cases=len(scores), draws=draws), total)
     return JudgeVarianceSplit(total=total, model=math.sqrt(total**2 - judge**2), judge=judge)
 
 

@@ -79,6 +79,7 @@ def _ticked(node: ast.AST) -> Iterator[str]:
         yield from _ticked(inner)
 
 
+@pytest.mark.nightly
 def test_a_page_has_its_sentences_in_tables() -> None:
     modules = [path for path in (ROOT / "frontend").rglob("*.py") if "management" not in path.parts]
     modules += [ROOT / "evalboard" / "wording" / f"{name}.py" for name in REPORTS]
