@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from evalboard.calling.calls import DecodeRequest, EngineFailure
 from evalboard.core.profile import find_profile_refusal, find_size_refusal, parse_profile
 from runs.models import WorkerRecord
+from runs.store import with_images
 from runs.work import Beat, CaseToDecode, Lease, Requests, Serving, beat, leave_alone, self_test_result
 from worker.calls import OpenClients
 from worker.heartbeat import Heartbeat
@@ -151,7 +152,7 @@ def make_request(case: CaseToDecode, sampling: Mapping[str, Any], *, place: int 
     """
     return DecodeRequest(
         case_index=case.index if place is None else place,
-        messages=case.messages,
+        messages=with_images(case.messages),
         tools=case.tools,
         sampling={**sampling, "seed": case.seed},
     )

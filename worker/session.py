@@ -15,6 +15,7 @@ from evalboard.core.trace import pack_vocabulary
 from runs.models import EngineProcess, WorkerRecord
 from runs.work import Serving, ShardWork, close_engine_process, open_engine_process, record_self_check, store_vocabulary
 from worker.engines.base import Engine, EngineSpec, Started
+from worker.engines.named_secrets import read_secret
 
 logger = logging.getLogger(__name__)
 
@@ -125,8 +126,13 @@ class EngineSession:
 
     def _start(self, plan: EnginePlan, serving: Serving) -> Opened:
         model = serving.model_path or serving.model_repo
+        auth = serving.endpoint.auth if serving.model_repo else ""
         spec = EngineSpec(
-            model=model, revision=serving.model_revision or None, plan=plan, adapter=serving.model_adapter
+            model=model,
+            revision=serving.model_revision or None,
+            plan=plan,
+            token=read_secret(auth) if auth else "",
+            adapter=serving.model_adapter,
         )
         engine = self._starting = self._make_engine(spec)
         try:

@@ -28,6 +28,7 @@ from typing import Any
 import vllm_code
 import vllm_forced  # next to this file: a script's own folder is on its path
 import vllm_manifest
+import vllm_sources
 import vllm_start
 import vllm_tokens
 from vllm_tokens import RequestRefused
@@ -126,14 +127,19 @@ class Host:
             # vLLM compiles a small function of its sampler even in eager mode, and dies without a compiler.
             os.environ["TORCHDYNAMO_DISABLE"] = "1"
         before = vllm_manifest.relevant_environment()
-        folder = vllm_start.model_folder(path, repo, revision)
+        folder = vllm_start.model_folder(path, repo, revision, request["model_token"])
         adapter = vllm_start.adapter_folder(request["adapter"]) if request["adapter"] else None
         self._lora_settings = vllm_start.lora_settings(adapter) if adapter else {}
         with ThreadPoolExecutor(2) as reader:  # reading the files takes as long as loading them: do both at once
             files = reader.submit(vllm_manifest.model_files, folder)
             code = reader.submit(vllm_code.code_versions)
             self._engine = vllm_start.start_engine(folder, {**request["engine"], **self._lora_settings})
-            model = {"path": str(folder), "repo": repo, "revision": revision, "files": files.result()}
+            model = {
+                "path": path if path.startswith(vllm_sources.BUCKET) else str(folder),
+                "repo": repo,
+                "revision": revision,
+                "files": files.result(),
+            }
         self._batches = Batches(self._engine.engine_core.engine_core.scheduler, self._begun)
         if request["least_seats"] is not None:
             self._seats = vllm_start.seats(self._engine, least=request["least_seats"])
@@ -357,7 +363,8 @@ def main() -> None:
         Host(emit, inbox).serve()
     except BaseException as problem:  # noqa: BLE001  whatever it is, the parent must hear of it
         traceback.print_exc()
-        detail = f"{type(problem).__name__}: {problem}"
+        is_said = isinstance(problem, vllm_sources.SourceFailed)  # in a sentence for people
+        detail = str(problem) if is_said else f"{type(problem).__name__}: {problem}"
         emit({"event": "fatal", "code": vllm_start.failure_code(problem), "detail": detail})
         sys.stderr.flush()
         os._exit(FATAL_STATUS)  # an engine in an unknown state may hang in its destructors

@@ -28,7 +28,6 @@ COMMON_ENV = {
 # One adapter decodes at a time, as a worker decodes one run at a time. So a case never shares a step with another
 # adapter's cases, and never with the base's: on a CPU those get the adapter's answers (vLLM 0.32).
 MAX_LORAS = 1
-HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken"]
 OUT_OF_MEMORY = (
     "out of memory",
     "can't allocate memory",
@@ -39,16 +38,20 @@ OUT_OF_MEMORY = (
 )
 
 
-def model_folder(path: str, repo: str, revision: str) -> Path:
-    """Return the folder of the model; one of a hub is fetched first, unless HF_HUB_OFFLINE forbids it."""
-    if path:
-        folder = Path(path).resolve()
-        if not (folder / "config.json").is_file():
-            raise FileNotFoundError(f"{folder} is not a model: there is no config.json in it")
-        return folder
-    from huggingface_hub import snapshot_download
+def model_folder(path: str, repo: str, revision: str, token: str = "") -> Path:
+    """Return the folder of a model; files of a bucket or a hub's repository are fetched first.
 
-    return Path(snapshot_download(repo, revision=revision or None, allow_patterns=HUB_FILES))
+    path: a folder, or `s3://bucket/prefix`. token: for the hub. Raises FileNotFoundError or SourceFailed.
+    """
+    if path and not path.startswith("s3://"):
+        local = Path(path).resolve()
+        if not (local / "config.json").is_file():
+            raise FileNotFoundError(f"{local} is not a model: there is no config.json in it")
+        return local
+    import vllm_sources  # next to this file, for the interpreter that runs vllm_host.py
+
+    folder: Path = vllm_sources.fetch_bucket(path) if path else vllm_sources.fetch_repo(repo, revision, token)
+    return folder
 
 
 def adapter_folder(path: str) -> Path:

@@ -76,7 +76,8 @@ class Endpoint(Contract):
     base_url: str | None
     api: Api | None
     auth: Annotated[
-        str | None, says(description="the variable or file where a worker reads the key; empty where none is needed")
+        str | None,
+        says(description="the variable or file where a worker reads the key, or the hub's token; empty for none"),
     ]
     headers: dict[str, str | HeaderFromVariable] | None
     extra_body: dict[str, Any] | None

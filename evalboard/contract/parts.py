@@ -102,6 +102,11 @@ class FingerprintNamed(Contract):
         """Return what pages call it: by its endpoint's name for it, else by what it is."""
         return f"backend {self.backend}" if self.backend else self.label
 
+    @property
+    def more(self) -> str:
+        """Return the label, "" where the title says it."""
+        return "" if self.label in (self.title, self.backend) else self.label
+
 
 class BucketNamed(Contract):
     """A bucket: the model, the serving stack, and the batch class."""

@@ -7,7 +7,7 @@ from django import forms
 
 from evalboard.contract.catalogue import Endpoint
 from evalboard.wording.probe_states import DAILY_CHECK_COST
-from frontend.shell.forms import JSONText, PlainForm
+from frontend.shell.forms import JSONText, PlainForm, endpoint_choices
 from frontend.templatetags.drawing import as_json
 from runs.models import EndpointRecord
 
@@ -46,9 +46,19 @@ def remote_fields(base: Endpoint) -> dict[str, Any]:
 
 class EndpointForm(PlainForm):
     slug = forms.CharField(max_length=80, label="Name", help_text="Small letters, digits, dots and dashes.")
-    model_path = forms.CharField(required=False, max_length=500, help_text="A folder on the worker, or:")
+    model_path = forms.CharField(
+        required=False, max_length=500, help_text="A folder on the worker, or s3://bucket/prefix, or:"
+    )
     model_repo = forms.CharField(required=False, max_length=200, label="Model repository", help_text="owner/name")
     model_revision = forms.CharField(required=False, max_length=100, help_text="A full commit of the repository.")
+    auth = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Source of the hub's token",
+        widget=forms.TextInput(attrs={"placeholder": "HUB_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
+        help_text="For a private repository: the name of an environment variable of the worker that "
+        "EVALBOARD_ENDPOINT_KEYS allows. Never the token itself.",
+    )
     model_adapter = forms.CharField(
         required=False,
         max_length=500,
@@ -149,8 +159,7 @@ class RemoteEndpointForm(PlainForm):
         """Build the form. endpoints: all, from which reference and bypass are chosen."""
         super().__init__(*args, **kwargs)
         for field, engine in (("reference", EndpointRecord.Engine.VLLM), ("bypass", EndpointRecord.Engine.OPENAI)):
-            rows = [(row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine == engine]
-            self.fields[field].choices = [("", "none"), *rows]  # type: ignore[attr-defined]
+            self.fields[field].choices = [("", "none"), *endpoint_choices(endpoints, engine)]  # type: ignore[attr-defined]
 
 
 class PolicyForm(PlainForm):

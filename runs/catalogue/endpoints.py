@@ -14,7 +14,7 @@ from evalboard.core import digest
 from evalboard.core.cost import clean_price, price_problem
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import DEFAULT_PROFILES, DTYPES, MAX_SIZE, SIZES, find_size_refusal, parse_profile
-from runs.catalogue.remote import read_remote
+from runs.catalogue.remote import auth_problem, read_remote
 from runs.models import EndpointRecord, ProfileRecord, WorkerRecord
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
@@ -23,7 +23,9 @@ ENGINES = tuple(engine for engine in EndpointRecord.Engine.values if engine != E
 MAX_POOL_CHARS = 40
 DEFAULT_CONTEXT = 2048  # tokens
 ONLY_OURS = "Only an endpoint whose model a worker loads itself (engine vllm) has this."
+ONLY_REPO = "Of an endpoint with our engine, only a model in a hub's repository has a token; leave it out."
 ONLY_REMOTE = "Only an external endpoint (engine openai) has this."
+BUCKET_PREFIX = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^/\s?#]+)+")
 REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
@@ -41,13 +43,15 @@ def create_endpoint(
     dtype: str | None = None,
     quantization: str = "",
     max_model_len: int | None = None,
+    auth: str | None = None,
     tensor_parallel_size: int | None = None,
     pipeline_parallel_size: int | None = None,
     **remote: Any,
 ) -> EndpointRecord:
     """Store an endpoint. Raises InvalidInput with fields, or Conflict where the slug is taken.
 
-    `remote` are the fields of an external one (`read_remote`). What only the one kind of endpoint has is refused
+    auth: where a worker reads the key, or the hub's token of a model's repository: a variable or a file. `remote` are
+    the other fields of an external one (`read_remote`). What only the one kind of endpoint has is refused
     of the other, by name. `model_adapter` is the folder of a LoRA adapter on the model.
     """
     sizes = {"tensor_parallel_size": tensor_parallel_size, "pipeline_parallel_size": pipeline_parallel_size}
@@ -68,7 +72,7 @@ def create_endpoint(
         }
         ours |= {"dtype": dtype, "quantization": quantization, "max_model_len": max_model_len}
         fields |= {name: ONLY_OURS for name, value in ours.items() if value}
-        chosen, problems = read_remote(model_name=model_name, line=line, **remote)
+        chosen, problems = read_remote(model_name=model_name, line=line, auth=auth, **remote)
     else:
         theirs = {"model.name": model_name or None, **remote}
         fields |= {name: ONLY_REMOTE for name, value in theirs.items() if value is not None}
@@ -81,11 +85,14 @@ def create_endpoint(
             "dtype": dtype,
             "quantization": quantization,
             "line": line,
+            "auth": auth or "",
             "max_model_len": DEFAULT_CONTEXT if max_model_len is None else max_model_len,
         }
         named = {"path": model_path, "repo": model_repo, "revision": model_revision, "adapter": model_adapter}
         problems = {} if model_name else model_problems(**named)
         problems |= _own_problems(dtype, line, chosen["max_model_len"])
+        if auth and (problem := auth_problem(auth) if model_repo else ONLY_REPO):
+            problems["auth"] = problem
         problems |= _size_problems({name: chosen[name] for name in SIZES}, pool)
     if fields := {**problems, **fields}:
         raise InvalidInput("The endpoint is not valid.", fields=fields)
@@ -103,7 +110,7 @@ def ignore_fingerprint(*, endpoint: str, ignores: bool) -> EndpointRecord:
     """
     known = EndpointRecord.objects.filter(slug=endpoint).first()
     if known is None:
-        raise NotFound(f"There is no endpoint {endpoint}; the settings page lists them.")
+        raise NotFound(f"There is no endpoint {endpoint}. The page Endpoints lists them.")
     if not known.is_remote:
         raise InvalidInput("The endpoint is not valid.", fields={"ignores_fingerprint": ONLY_REMOTE})
     known.ignores_fingerprint = ignores
@@ -118,7 +125,7 @@ def set_price(*, endpoint: str, price: Mapping[str, Any] | None) -> EndpointReco
     """
     known = EndpointRecord.objects.filter(slug=endpoint).first()
     if known is None:
-        raise NotFound(f"There is no endpoint {endpoint}; the settings page lists them.")
+        raise NotFound(f"There is no endpoint {endpoint}. The page Endpoints lists them.")
     problem = price_problem(price) if price else None
     if problem := problem if known.is_remote else ONLY_REMOTE:
         raise InvalidInput("The endpoint is not valid.", fields={"price": problem})
@@ -163,6 +170,8 @@ def model_problems(*, path: str, repo: str, revision: str, adapter: str = "") ->
         return {"model.adapter": problem}
     if bool(path) == bool(repo):
         return {"model": "Name a path or a repository, and not both."}
+    if path.startswith("s3://"):
+        return _bucket_problems(path)
     if path:
         problem = _path_problem(path)
         return {"model.path": problem} if problem else {}
@@ -170,6 +179,15 @@ def model_problems(*, path: str, repo: str, revision: str, adapter: str = "") ->
         return {"model.repo": "Must look like owner/name."}
     if not re.fullmatch(r"[0-9a-f]{40}", revision):
         return {"model.revision": "Must be a full commit of 40 hexadecimal digits: a branch can move under a run."}
+    return {}
+
+
+def _bucket_problems(path: str) -> dict[str, str]:
+    if not BUCKET_PREFIX.fullmatch(path) or ".." in path.split("/"):
+        return {"model.path": "Must look like s3://bucket/prefix, without a slash at the end."}
+    if not any(path.startswith(f"{root}/") for root in settings.MODEL_BUCKETS):
+        roots = ", ".join(settings.MODEL_BUCKETS) or "no bucket"
+        return {"model.path": f"Must be under one of the buckets that EVALBOARD_MODEL_ROOTS lists: {roots}."}
     return {}
 
 

@@ -68,7 +68,7 @@ def endpoint_fields(endpoint: EndpointRecord) -> dict[str, Any]:
         "pool": endpoint.pool,
         "base_url": endpoint.base_url if is_remote else None,
         "api": endpoint.api if is_remote else None,
-        "auth": endpoint.auth if is_remote else None,
+        "auth": endpoint.auth if is_remote or endpoint.model_repo else None,
         "headers": {name: _header(value) for name, value in endpoint.headers.items()} if is_remote else None,
         "extra_body": endpoint.extra_body if is_remote else None,
         "endings": endpoint.endings,

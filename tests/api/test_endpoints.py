@@ -33,6 +33,23 @@ def test_a_model_of_a_hub_has_a_revision(api: Api) -> None:
     assert "model.revision" in answer.json()["fields"]
 
 
+def test_the_token_of_a_hub_is_named_and_only_a_repository_has_one(api: Api) -> None:
+    model = {"repo": "owner/name", "revision": "a" * 40}
+    assert api.post("/endpoints/", endpoint(model=model, auth="HUB_API_KEY")).json()["auth"] == "HUB_API_KEY"
+    for changes in ({"auth": "HUB_API_KEY"}, {"model": model, "auth": "HF_TOKEN"}):
+        answer = api.post("/endpoints/", endpoint(slug="other", **changes))
+        assert (answer.status_code, answer.json()["fields"].keys()) == (400, {"auth"})
+
+
+def test_a_model_in_a_bucket_is_under_a_root(api: Api, settings: Any) -> None:
+    settings.MODEL_BUCKETS = ["s3://models/lab"]
+    model = {"path": "s3://models/lab/paint-1b"}
+    assert api.post("/endpoints/", endpoint(model=model)).json()["model"] == model
+    for path in ("s3://models/lab", "s3://models/labour/x", "s3://models/lab/../x", "s3://models/lab/x/", "s3://x"):
+        answer = api.post("/endpoints/", endpoint(slug="other", model={"path": path}))
+        assert (answer.status_code, answer.json()["fields"].keys()) == (400, {"model.path"}), path
+
+
 def test_an_adapter_is_named_with_its_base_by_an_endpoint_or_a_run(api: Api) -> None:
     root = settings.MODEL_ROOTS[0]
     model = {"path": str(root / "paint-1b"), "adapter": str(root / "tone-v1")}

@@ -17,6 +17,7 @@ from evalboard.core.compare.comparability import (
     COMPARISON_WARNINGS,
     LOADED_BATCHES,
     Block,
+    JudgedAgain,
     JudgeFacts,
     ServedShare,
     SideSetup,
@@ -106,6 +107,7 @@ from evalboard.core.compare.side_columns import (
     lay,
     lay_columns,
     measure_buckets,
+    measure_shift,
     missing,
 )
 from evalboard.core.compare.sides import (
@@ -162,6 +164,7 @@ __all__ = [
     "Ids",
     "Indexes",
     "JudgeFacts",
+    "JudgedAgain",
     "KnownResponse",
     "Measured",
     "Pair",
@@ -238,6 +241,7 @@ __all__ = [
     "measure_buckets",
     "measure_distances",
     "measure_drift",
+    "measure_shift",
     "missing",
     "name_served",
     "needs_usual",
