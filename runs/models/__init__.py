@@ -1,9 +1,11 @@
 """The records. Each state change is a function of the slice that it is about."""
 
 from runs.models.access import IdempotencyKey, Token, TourEnd
+from runs.models.audit import AuditLineRecord, AuditSeal
 from runs.models.baseline import BaselineRecord, Rotation
+from runs.models.comment import CommentRecord
 from runs.models.comparison import ComparisonRecord, DivergenceRecord, ListedFrame
-from runs.models.endpoint import CallSlot, EndpointRecord, ProfileRecord
+from runs.models.endpoint import CHECKPOINT, CallSlot, EndpointRecord, ProfileRecord
 from runs.models.experiment import ExperimentArm, ExperimentRecord
 from runs.models.forced import ForcedAnswerRecord, ForcedScoringRecord
 from runs.models.identity import (
@@ -24,6 +26,7 @@ from runs.models.probe import AnswerSet, ProbeRecord
 from runs.models.release import GateRecord, PolicyRecord, ReleaseRecord, Settling, SignOffRecord, Verdict
 from runs.models.replay import ReplayRecord
 from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRecord, RunFiguresRecord, TraceBlock
+from runs.models.retention import DeletionRecord, RetentionRuleRecord
 from runs.models.rollouts import RolloutSeriesRecord, RolloutStepRecord
 from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
 from runs.models.schedule import ScheduledStart, ScheduleRecord
@@ -41,8 +44,11 @@ from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
 from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 
 __all__ = [
+    "CHECKPOINT",
     "AnchorSetRecord",
     "AnswerSet",
+    "AuditLineRecord",
+    "AuditSeal",
     "BackendNameRecord",
     "BaselineRecord",
     "BucketRecord",
@@ -50,7 +56,9 @@ __all__ = [
     "Case",
     "CaseColumns",
     "CaseFrame",
+    "CommentRecord",
     "ComparisonRecord",
+    "DeletionRecord",
     "DivergenceRecord",
     "EndpointRecord",
     "EngineProcess",
@@ -81,6 +89,7 @@ __all__ = [
     "RepeatScore",
     "ReplayRecord",
     "ResponseRecord",
+    "RetentionRuleRecord",
     "RolloutSeriesRecord",
     "RolloutStepRecord",
     "Rotation",

@@ -286,9 +286,7 @@ def _serving(probe: ProbeRecord) -> Serving:
     endpoint = probe.endpoint
     return Serving(
         endpoint=endpoint,
-        model_path=endpoint.model_path,
-        model_repo=endpoint.model_repo,
-        model_revision=endpoint.model_revision,
+        **endpoint.checkpoint(),
         profile_settings=probe.profile.settings,
         max_tokens=choose_sampling(probe.kind, probe.parameters, "")["max_tokens"],
         stop=(),

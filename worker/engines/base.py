@@ -13,13 +13,14 @@ from evalboard.core.trace import Failed, Forced, Outcome
 class EngineSpec:
     """What to start: a model (an absolute folder, s3://…, or a repository with its revision) under a plan.
 
-    token: for the hub of a repository, "" for none.
+    adapter: the folder of a LoRA adapter that decodes on the model. token: for the hub of a repository. "": none.
     """
 
     model: str
     revision: str | None
     plan: EnginePlan
     token: str = field(default="", repr=False)
+    adapter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,12 @@ class Engine(Protocol):
 
     def start(self) -> Started:
         """Start, or raise EngineDied or EngineTimeout."""
+
+    def adapt(self, adapter: str) -> Started | None:
+        """Exchange the adapter that it was started with for one in another folder.
+
+        None, and nothing has changed, where that one needs an engine of its own. Raises EngineDied or EngineTimeout.
+        """
 
     def decode(self, requests: Iterable[DecodeRequest]) -> Iterator[Outcome]:
         """Yield each outcome as it finishes, begun in the order given; after `abort` it ends early.

@@ -79,6 +79,12 @@ class VllmEngine:
             self._close_to_abort()
         return Started(manifest=ready["manifest"], seconds=ready["seconds"])
 
+    def adapt(self, adapter: str) -> Started | None:
+        """Exchange the adapter; None where the other one needs an engine of its own."""
+        self._send({"op": "adapt", "adapter": adapter})
+        event = self._receive("adapted")
+        return Started(manifest=event["manifest"], seconds=event["seconds"]) if event["manifest"] else None
+
     def decode(self, requests: Iterable[DecodeRequest]) -> Iterator[Outcome]:
         """Yield each outcome as it finishes; after `abort` it ends early. Raises EngineDied or EngineTimeout."""
         by_id = {str(request.case_index): request for request in requests}
@@ -176,6 +182,7 @@ class VllmEngine:
             "model_repo": "" if is_path else spec.model,
             "model_revision": spec.revision or "",
             "model_token": spec.token,
+            "adapter": spec.adapter,
             "engine": dict(spec.plan.engine),
             "env": dict(spec.plan.env),
             "least_seats": spec.plan.least_seats,
