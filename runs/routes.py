@@ -89,6 +89,7 @@ urlpatterns = [
     path("imports/", imports.import_list, name="imports"),
     path("imports/<int:import_id>/", imports.import_detail, name="import"),
     path("probes/", probes.probe_list, name="probes"),
+    path("probes/estimate/", probes.estimate, name="probe_estimate"),
     path("probes/<int:probe_id>/", probes.probe_detail, name="probe"),
     path("vendors/", probes.vendors, name="vendors"),
     path("probes/<int:probe_id>/calls/", probes.call_list, name="probe_calls"),

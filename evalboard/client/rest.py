@@ -20,7 +20,7 @@ from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.imports import Import
 from evalboard.contract.labels import RunLabels
-from evalboard.contract.probe import Probe
+from evalboard.contract.probe import Probe, ProbeEstimate
 from evalboard.contract.release import Release, ReleaseRow, Settle
 from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
@@ -103,6 +103,10 @@ class RestClient:
 
     def create_probe(self, body: Mapping[str, Any]) -> Answer[Probe]:
         return self.post(Probe, "/probes/", body)
+
+    def probe_estimate(self, body: Mapping[str, Any]) -> Answer[ProbeEstimate]:
+        """Return what a probe would take; the body is that of `create_probe`."""
+        return self.post(ProbeEstimate, "/probes/estimate/", body)
 
     def vendor_card(self, **query: str) -> Answer[VendorCard]:
         return self.get(VendorCard, "/vendors/", query)
