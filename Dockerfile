@@ -38,12 +38,13 @@ ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     EVALBOARD_STATIC_DIR=/opt/static \
-    EVALBOARD_WEB_BIND=0.0.0.0:8000
+    EVALBOARD_WEB_BIND=0.0.0.0:8000 \
+    EVALBOARD_LIVE_BIND=127.0.0.1:8001
 USER 10001:10001
 EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
-    CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8000/api/v1/health', timeout=4)"]
+    CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8001/live', timeout=4)"]
 CMD ["gunicorn", "-c", "deploy/gunicorn.conf.py"]
 
 FROM ${VLLM_IMAGE} AS worker

@@ -80,6 +80,56 @@ async def listed(plan: dict[str, Any], client: httpx.AsyncClient, seen: Seen) ->
             await seen.ask(client, path, "GET", path)
 
 
+async def busy(plan: dict[str, Any], client: httpx.AsyncClient, seen: Seen) -> None:
+    """Poll as `polled` does while a large log is imported and two large runs are compared, until both are done.
+
+    Health checks are sent meanwhile, by the request threads and apart from them.
+    """
+    ended = asyncio.Event()
+
+    async def poll(number: int) -> None:
+        path = f"{RUNS}{plan['runs'][number % len(plan['runs'])]}/"
+        await asyncio.sleep(plan["every"] * number / plan["n_clients"])
+        while not ended.is_set():
+            await seen.ask(client, "poll", "GET", path)
+            await asyncio.sleep(plan["every"])
+
+    async def check() -> None:
+        while not ended.is_set():
+            await seen.ask(client, "live", "GET", plan["live"])
+            await seen.ask(client, "health", "GET", "/api/v1/health")
+            await asyncio.sleep(0.2)
+
+    async def import_log() -> None:
+        began = time.perf_counter()
+        with open(plan["log"], "rb") as log:  # noqa: PTH123 - a file of this machine
+            answer = await client.post("/api/v1/imports/", files={"files": log}, timeout=600)
+        seen.seconds["import, answered"] = [time.perf_counter() - began]
+        if answer.status_code == 202:
+            while (row := (await client.get(answer.headers["Location"])).json())["status"] == "reading":
+                await asyncio.sleep(0.5)
+            answer.status_code = 201 if row["status"] == "stored" else 500
+        if answer.status_code != 201:
+            seen.problems.append(f"import: {answer.status_code} {answer.text[:200]}")
+        seen.seconds["import, stored"] = [time.perf_counter() - began]
+
+    async def compare() -> None:
+        began = time.perf_counter()
+        query = {"baseline": plan["pair"][0], "candidate": plan["pair"][1]}
+        while (answer := await client.get("/api/v1/compare/", params=query, timeout=600)).status_code == 202 or (
+            answer.is_success and answer.json()["progress"]["status"] != "finished"
+        ):
+            await asyncio.sleep(0.5)
+        if not answer.is_success:
+            seen.problems.append(f"compare: {answer.status_code} {answer.text[:200]}")
+        seen.seconds["compare"] = [time.perf_counter() - began]
+
+    others = [asyncio.create_task(each) for each in (check(), *(poll(number) for number in range(plan["n_clients"])))]
+    await asyncio.gather(import_log(), compare())
+    ended.set()
+    await asyncio.gather(*others)
+
+
 async def main(plan: dict[str, Any]) -> dict[str, Any]:
     seen = Seen()
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
@@ -88,7 +138,9 @@ async def main(plan: dict[str, Any]) -> dict[str, Any]:
         base_url=plan["address"], headers=headers, limits=limits, timeout=60, trust_env=False
     ) as client:
         began = time.perf_counter()
-        await {"polled": polled, "saturated": saturated, "listed": listed}[plan["kind"]](plan, client, seen)
+        await {"polled": polled, "saturated": saturated, "listed": listed, "busy": busy}[plan["kind"]](
+            plan, client, seen
+        )
         took = time.perf_counter() - began
     return {"seconds": seen.seconds, "problems": seen.problems, "took": took}
 

@@ -5,6 +5,7 @@ import os
 import secrets
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 from django.contrib.auth import get_user_model
 from django.db import connection
 
-from bench import api_data
+from bench import api_data, compare_data, import_data
 from bench.row import Row
 from runs.access import create_token
 from runs.models import RunRecord
@@ -31,6 +32,7 @@ SECONDS = 60
 N_CLIENTS, EVERY, POSTS_PER_SECOND = 50, 2.0, 2.0
 AT_ONCE = 16
 ROUNDS = 40
+COMPARED, LOGGED = 20_000, 4_000  # cases; responses of a log of 100 MB
 PATIENCE_SECONDS = 30.0
 
 Found = dict[str, Any]
@@ -49,6 +51,34 @@ def measure(*, n_runs: int = N_RUNS, seconds: float = SECONDS) -> list[Row]:
         rows = _lists(plan, stored)
         rows += _polling(plan | {"seconds": seconds}, at_work)
         rows += _saturation(plan | {"seconds": seconds / 4}, ended)
+    return rows + measure_busy(token, ended)
+
+
+def measure_busy(token: str, run_ids: Sequence[int]) -> list[Row]:
+    """Clients next to an import of 100 MB and a comparison of two runs of 20,000 cases; a web server each time."""
+    compared = compare_data.make_runs(COMPARED)
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="evalboard-bench-") as folder:
+        for n_clients, candidate in ((50, compared.flipped), (200, compared.moved)):
+            log, live = Path(folder) / f"{n_clients}.jsonl", f"127.0.0.1:{free_port()}"
+            import_data.write_chat_lines(log, LOGGED, n_flips=n_clients)
+            with _web(EVALBOARD_LIVE_BIND=live) as address:
+                plan = {"address": address, "token": token, "live": f"http://{live}/live", "log": str(log)}
+                plan |= {"kind": "busy", "runs": list(run_ids), "every": EVERY, "n_clients": n_clients}
+                found = _load(plan | {"pair": [compared.baseline, candidate]})
+            seconds, what = (
+                found["seconds"],
+                f"{n_clients} clients, import of {log.stat().st_size / 1e6:.0f} MB, compare",
+            )
+            rows += [
+                Row(f"{what}: /live", *_p95(seconds["live"]), aim="at most 500"),
+                Row(f"{what}: /api/v1/health", *_p95(seconds["health"])),
+                Row(f"{what}: GET /runs/{{id}}/", *_p95(seconds["poll"]), aim="at most 2000"),
+                Row(f"{what}: errors", len(found["problems"]), "errors", aim="0"),
+            ]
+            for name in ("import, answered", "import, stored", "compare"):
+                rows.append(Row(f"{what}: {name}", seconds[name][0], "s"))
+            _complain(found)
     return rows
 
 
@@ -157,7 +187,7 @@ def _load(plan: Found) -> Found:
 
 
 @contextmanager
-def _web() -> Iterator[str]:
+def _web(**environment: str) -> Iterator[str]:
     """gunicorn with the product's own configuration; no limit on how much one token may ask."""
     port = free_port()
     unlimited = {f"EVALBOARD_RATE_{scope}": "0" for scope in ("READ", "RUN", "SIGN", "ADMIN")}
@@ -165,7 +195,9 @@ def _web() -> Iterator[str]:
     command = [sys.executable, "-m", "gunicorn", "-c", "deploy/gunicorn.conf.py"]
     LOG.parent.mkdir(exist_ok=True)
     with LOG.open("ab") as log:
-        server = subprocess.Popen(command, cwd=ROOT, env=os.environ | unlimited | own, stdout=log, stderr=log)
+        server = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | unlimited | own | environment, stdout=log, stderr=log
+        )
     address = f"http://127.0.0.1:{port}"
     try:
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -3,11 +3,15 @@
 The settings are read here first, so that what they refuse is one sentence and not a traceback for each process.
 """
 
+import time
+from typing import Any
+
 from django.core.exceptions import ImproperlyConfigured
 from environs import EnvError
 
 try:
     from evalboard import settings
+    from evalboard.liveness import Liveness
     from evalboard.safety import LOCAL_HOSTS
 
     if not settings.HAS_SECRET_KEY:
@@ -24,6 +28,10 @@ try:
     bind = settings.env.str("EVALBOARD_WEB_BIND", "127.0.0.1:8000")
     workers = settings.env.int("EVALBOARD_WEB_PROCESSES", 2)
     threads = settings.env.int("EVALBOARD_WEB_THREADS", 8)
+    # Where /live is answered without the request threads; empty: nowhere.
+    live_bind = settings.env.str("EVALBOARD_LIVE_BIND", "")
+    # How long requests may wait without any being finished before /live answers 503.
+    liveness = Liveness(settings.env.float("EVALBOARD_STALL_SECONDS", 60.0))
 except (ImproperlyConfigured, EnvError) as refused:
     raise SystemExit(f"Evalboard cannot start: {refused}") from None
 
@@ -37,8 +45,34 @@ graceful_timeout = 30  # seconds that a request under way has after SIGTERM
 keepalive = 75  # longer than a proxy keeps a connection that it will use again
 control_socket_disable = True
 
-# The same lines as the product's own, request id included. A query is left out: a sign-in link has its secret there.
+# The same lines as the product's own, request id included, and who called: person:3 or token:7. A query is left out: a
+# sign-in link has its secret there.
 accesslog = "-"
-access_log_format = '%(h)s "%(m)s %(U)s" %(s)s %({content-length}o)s bytes %(M)s ms'
+access_log_format = '%(h)s %({evalboard.caller}e)s "%(m)s %(U)s" %(s)s %({content-length}o)s bytes %(M)s ms'
 _LINES = {"handlers": ["console"], "level": "INFO", "propagate": False}
 logconfig_dict = {**settings.LOGGING, "loggers": {"gunicorn.access": _LINES, "gunicorn.error": _LINES}}
+
+
+def on_starting(server: Any) -> None:
+    if live_bind:
+        host, _, port = live_bind.rpartition(":")
+        try:
+            liveness.serve(host, int(port))
+        except (OSError, ValueError) as problem:
+            raise SystemExit(f"Evalboard cannot start: EVALBOARD_LIVE_BIND={live_bind}: {problem}") from None
+
+
+def pre_fork(server: Any, worker: Any) -> None:
+    worker.slot = liveness.take_slot()
+
+
+def post_worker_init(worker: Any) -> None:
+    liveness.watch(worker.slot, worker)
+
+
+def post_request(worker: Any, request: Any) -> None:
+    worker.last_end = time.monotonic()
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    liveness.free_slot(worker.slot)

@@ -88,6 +88,7 @@ urlpatterns = [
     path("replays/<int:replay_id>/", replays.replay_detail, name="replay"),
     path("imports/", imports.import_list, name="imports"),
     path("imports/<int:import_id>/", imports.import_detail, name="import"),
+    path("imports/readings/<int:reading_id>/", imports.import_reading, name="import_reading"),
     path("probes/", probes.probe_list, name="probes"),
     path("probes/estimate/", probes.estimate, name="probe_estimate"),
     path("probes/<int:probe_id>/", probes.probe_detail, name="probe"),

@@ -15,6 +15,7 @@ from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
 from runs.baselines import references_to_compare, unattended_rotations
 from runs.compare import comparisons
+from runs.imports import end_lost_readings
 from runs.judging import advance_judging, due_judgings
 from runs.models import Event, RepeatRecord, RunRecord, Shard, WorkerRecord
 from runs.probes import PROBES, probes
@@ -79,6 +80,7 @@ def _act_for_people() -> None:
     for earlier, later in references_to_compare():
         _guarded(_compare, earlier, later)
     idempotency.forget_old_keys()
+    end_lost_readings()
 
 
 def release_dead_workers(*, place: str, is_gone: Callable[[int, int], bool]) -> int:

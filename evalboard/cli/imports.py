@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalboard.client.access import connect
-from evalboard.client.waiting import follow_transfer
+from evalboard.client.log_imports import import_log
 from evalboard.importers.paths import open_logs
 from evalboard.wording.numbers import counted
 from evalboard.wording.results import describe_end
@@ -40,8 +40,7 @@ def import_logs(
             typer.echo(f"No known format fits {', '.join(logs.left_out)}: left out.", err=True)
         given = {"suite": suite, "scale": scale, "second_of": second_log_of}
         for group in logs.groups(log_format):
-            with follow_transfer(group[0].name if len(group) == 1 else f"{len(group)} files") as transfer:
-                answer = client.import_logs(group, log_format=log_format, tell=transfer.tell, **given)
+            answer = import_log(client, group, log_format=log_format, **given)
             result = _render_result(answer.value, is_new=answer.is_new)
             typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else result)
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from evalboard.client.access import find_access
 from evalboard.client.answers import Json
+from evalboard.client.log_imports import import_log
 from evalboard.client.notebook import NotebookComparison, NotebookRelease, NotebookRun, Rows, read_run_id
 from evalboard.client.progress import comparison_progress, run_progress
 from evalboard.client.rest import RestClient
@@ -130,10 +131,7 @@ class Client:
         """
         given = {"suite": suite, "scale": scale, "second_of": second_of}
         with open_logs([Path(file) for file in files]) as logs:
-            sent = [
-                self._rest.import_logs(group, log_format=log_format, tell=lambda _: None, **given)
-                for group in logs.groups(log_format)
-            ]
+            sent = [import_log(self._rest, group, log_format=log_format, **given) for group in logs.groups(log_format)]
         return [self.run(run.id) for answer in sent for run in answer.value.runs]
 
     def compare(

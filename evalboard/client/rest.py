@@ -18,7 +18,8 @@ from evalboard.contract.case import CaseHistory
 from evalboard.contract.catalogue import Endpoint, Policy, Profile
 from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
-from evalboard.contract.imports import Import
+from evalboard.contract.imports import Import, ImportReading
+from evalboard.contract.judge import Judging
 from evalboard.contract.labels import RunLabels
 from evalboard.contract.probe import Probe, ProbeEstimate
 from evalboard.contract.release import Release, ReleaseRow, Settle
@@ -174,6 +175,10 @@ class RestClient:
     def rescored_cases(self, run_id: str, scorer_id: str) -> Iterator[Answer[RescoredCase]]:
         return self.rows(RescoredCase, f"/runs/{run_id}/rescored/{scorer_id}/cases/", {})
 
+    def judgings(self, run_id: str) -> Answer[Page[Judging]]:
+        """Return how judges scored a run: its suite's own judge first, newest first."""
+        return self.get(Page[Judging], f"/runs/{run_id}/judgings/")
+
     def adopt_scorer(self, slug: str, body: Mapping[str, Any]) -> Answer[SuiteVersion]:
         return self.post(SuiteVersion, f"/suites/{quote(slug, safe='')}/scorer/", body)
 
@@ -297,13 +302,22 @@ class RestClient:
 
     def import_logs(
         self, files: Sequence[LogFile], *, log_format: str, tell: Callable[[int], None], **given: str
-    ) -> Answer[Import]:
-        """Upload a log's files. Raises WrongUse without files.
+    ) -> Answer[Import] | Answer[ImportReading]:
+        """Upload a log's files; the server reads a large log after it answered. Raises WrongUse without files.
 
         tell: called with the total bytes sent so far. given: `suite`, `scale` and `second_of`, if not empty.
         """
         fields = {"format": log_format} | {name: value for name, value in given.items() if value}
-        return self._read(Import, self._transport.upload("/imports/", files, fields, tell))
+        answer = self._transport.upload("/imports/", files, fields, tell)
+        if answer.status_code == HTTPStatus.ACCEPTED:
+            return self._read(ImportReading, answer)
+        return self._read(Import, answer)
+
+    def import_reading(self, reading_id: str) -> Answer[ImportReading]:
+        return self.get(ImportReading, f"/imports/readings/{reading_id}/")
+
+    def imported_log(self, import_id: str) -> Answer[Import]:
+        return self.get(Import, f"/imports/{import_id}/")
 
     def download(self, path: str, media_type: str, params: Mapping[str, str]) -> AbstractContextManager[Download]:
         """Take a file of the server's as it comes; raises Unreachable where it breaks off."""

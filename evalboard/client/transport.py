@@ -153,6 +153,18 @@ def _describe_refusal(answer: httpx.Response, problem: Problem | None) -> str:
         return f"it answered with {answer.status_code} {answer.reason_phrase}."
     if problem.status == httpx.codes.UNAUTHORIZED:
         return f"{problem.detail} Check EVALBOARD_TOKEN."
+    return _describe_problem(problem)
+
+
+def refusal_of(problem: Problem | None) -> WrongUse | Unreachable:
+    """Return the error of work that failed after its request was answered, as a refused request raises it."""
+    if problem is None:
+        return Unreachable("The server does not say why it failed.")
+    kind = Unreachable if problem.status >= httpx.codes.INTERNAL_SERVER_ERROR else WrongUse
+    return kind(_describe_problem(problem))
+
+
+def _describe_problem(problem: Problem) -> str:
     fields = list((problem.fields or {}).items())[:MAX_FIELDS_NAMED]
     return " ".join([problem.detail, *(f"{name}: {text}" for name, text in fields if text not in problem.detail)])
 

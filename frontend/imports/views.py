@@ -17,19 +17,24 @@ from evalboard.importers.formats import AUTO, FORMATS
 from evalboard.wording.messages import Messages
 from frontend.shell.forms import PlainForm, blaming
 from frontend.shell.lists import read_view
+from frontend.shell.live import answer_progress
 from frontend.templatetags.drawing import drawn_plain, shortened
 from runs.access import READ, RUN, requires
 from runs.imports import (
     IMPORT_ORDERS,
     MAX_FILES,
     LogUpload,
+    begin_reading,
     import_logs,
+    import_row,
+    is_large,
     is_waiting,
     log_files,
+    reading_row,
+    readings_under_way,
     sortable_imports,
     takes_logs,
 )
-from runs.models import ImportRecord
 from runs.suites import suite_rows
 
 DONE = Messages(
@@ -115,28 +120,38 @@ def imports(request: HttpRequest) -> HttpResponse:
     form = ImportForm(request.POST, request.FILES, suites=suites)
     if form.is_valid():
         fields = form.cleaned_data
+        files, options = log_files(fields["log"]), {name: fields[name] for name in ("format", "scale", "second_of")}
+        options |= {"suite": fields["suite"] or None, "user": request.user}
         with blaming(form, names={"files": "log"}, under="log"):
-            imported, runs, is_new = import_logs(
-                files=log_files(fields["log"]),
-                format=fields["format"],
-                suite=fields["suite"] or None,
-                scale=fields["scale"],
-                second_of=fields["second_of"],
-                user=request.user,
-                is_wanted=partial(is_waiting, request.META),
-            )
-            code = "before" if not is_new else "one_run" if len(runs) == 1 else "runs"
-            messages.success(request, DONE.write(code, imported=imported.pk, n=len(runs)))
-            return redirect("run", run_id=runs[0].pk) if len(runs) == 1 else redirect(_place(imported))
+            if is_large(files):
+                return redirect("import_reading", reading_id=begin_reading(files=files, **options).pk)
+            imported, runs, is_new = import_logs(files=files, is_wanted=partial(is_waiting, request.META), **options)
+            return _show_stored(request, imported.pk, [run.pk for run in runs], is_new=is_new)
     form.mark_problems()
     return _page(request, form)
 
 
-def _place(imported: ImportRecord) -> str:
-    return f"{reverse('imports')}#import-{imported.pk}"
+@requires(READ)
+@require_http_methods(["GET", "HEAD"])
+def import_reading(request: HttpRequest, reading_id: int) -> HttpResponse:
+    """Follow the reading of a large log; once it is stored, show its run, or all of its runs in the list."""
+    reading = reading_row(reading_id)
+    if request.GET.get("part") == "progress":
+        return answer_progress(request, "imports/_reading.html", {"reading": reading}, is_over=reading.is_terminal)
+    if reading.imported is not None:
+        stored = import_row(int(reading.imported))
+        runs = [int(run.id) for run in stored.runs]
+        return _show_stored(request, int(stored.id), runs, is_new=bool(reading.is_new))
+    return render(request, "imports/reading.html", {"reading": reading})
+
+
+def _show_stored(request: HttpRequest, import_id: int, runs: Sequence[int], *, is_new: bool) -> HttpResponse:
+    code = "before" if not is_new else "one_run" if len(runs) == 1 else "runs"
+    messages.success(request, DONE.write(code, imported=import_id, n=len(runs)))
+    return redirect("run", run_id=runs[0]) if len(runs) == 1 else redirect(f"{reverse('imports')}#import-{import_id}")
 
 
 def _page(request: HttpRequest, form: ImportForm) -> HttpResponse:
     view = read_view(request.GET, orders=IMPORT_ORDERS, default="-id", size=IMPORTS_PER_PAGE, anchor="imports")
-    page = {"form": form, "list": view.read(sortable_imports())}
+    page = {"form": form, "list": view.read(sortable_imports()), "readings": readings_under_way()}
     return render(request, "imports/page.html", page, status=422 if form.errors else 200)

@@ -1,4 +1,4 @@
-"""Give each request an id (header, problems, log lines), and measure its time."""
+"""Give each request an id and name its caller, for headers, problems and log lines; measure its time."""
 
 import secrets
 import time
@@ -27,7 +27,17 @@ class RequestIdMiddleware:
         )  # stays until the thread's next request: Django logs a 404 after the middleware
         response = self.get_response(request)
         response[HEADER] = request_id
+        request.META["evalboard.caller"] = _caller(request)  # for the web server's access log
         return response
+
+
+def _caller(request: HttpRequest) -> str:
+    """Return `token:7` or `person:3`, by id; `-` for a request that identified neither."""
+    token = getattr(request, "auth", None)
+    if token is not None:
+        return f"token:{token.pk}"
+    user = getattr(request, "_cached_user", None)
+    return f"person:{user.pk}" if user is not None and user.is_authenticated else "-"
 
 
 # One more series for each, which says when it began.

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from evalboard.contract.base import Page
-from evalboard.contract.imports import Import
+from evalboard.contract.imports import Import, ImportReading
 from evalboard.importers.formats import AUTO, FORMATS
 from runs.access import READ, RUN
 from runs.api import pages, query, wire
@@ -21,6 +21,7 @@ from runs.api.resource import get, resource, serve
 from runs.api.serializers import Strict, Text, read_body
 from runs.imports import read
 from runs.imports.imports import import_logs
+from runs.imports.readings import begin_reading, is_large, reading_row
 from runs.imports.uploads import MAX_FILES, is_waiting, log_files, takes_logs
 
 ORDERING = query.ordering_of(read.IMPORT_ORDERS)
@@ -60,8 +61,11 @@ class ImportIn(Strict):
     body={LogForm.media_type: ImportIn},
     status=201,
     answer=Import,
-    gives_headers={"Location": "the import"},
-    also={200: StatusAnswer("The import of this very log, or of the same eval, before", {JSON: Import})},
+    gives_headers={"Location": "the import, or the reading of a large log"},
+    also={
+        200: StatusAnswer("The import of this very log, or of the same eval, before", {JSON: Import}),
+        202: StatusAnswer("A large log is read from now on; ask at Location how far it is", {JSON: ImportReading}),
+    },
     refuses=[404, 409, 413],
 )
 @parser_classes([LogForm])
@@ -73,9 +77,13 @@ def import_list(request: Request) -> Response:
 
 
 def _import(request: Request) -> Response:
-    """Answer 201 with what was imported from the log, or 200 with an earlier import of it."""
+    """Answer 201 with the import, 200 with an earlier import of this log, or 202 for a large log."""
     options = read_body(ImportIn, request)
     files = log_files(options.pop("files"))
+    if is_large(files):
+        reading = begin_reading(files=files, user=request.user, **options)
+        location = request.build_absolute_uri(reverse("api:import_reading", args=[reading.pk]))
+        return wire.answer(reading_row(reading.pk), request, status=202, headers={"Location": location})
     source, _, is_new = import_logs(
         files=files, user=request.user, is_wanted=partial(is_waiting, request.META), **options
     )
@@ -85,3 +93,4 @@ def _import(request: Request) -> Response:
 
 
 import_detail = serve(get("imported_log", "An imported log, with its runs", Import, read.import_row))
+import_reading = serve(get("import_reading", "How far the reading of a large log is", ImportReading, reading_row))

@@ -52,15 +52,16 @@ def import_logs(
     second_of: str = "",
     user: Any,
     is_wanted: Callable[[], bool] = lambda: True,
+    on_stored: Callable[[ImportRecord, bool], object] = lambda source, is_new: None,
 ) -> tuple[ImportRecord, list[RunRecord], bool]:
     """Import the runs of a log. Return False, with the stored runs, if they were imported before.
 
     scale: of scores beyond 0 to 1, as in 0..10. second_of: the id of the run whose side this is a second log of. suite:
     whose cases the log has responses of; without a name it is found or made from the log. An eval that was imported
     before it had ended is stored anew in that run's place. `is_wanted` is asked while the log is read, and ends that by
-    saying no. Raises InvalidInput with fields, among them the names of files that cannot be read, or what
-    `import_reading` raises, NotFound, or Conflict where the same eval is stored with other answers; then nothing is
-    stored.
+    saying no. `on_stored` is called in the transaction that stores it, with the import and whether it is new.
+    Raises InvalidInput with fields, among them the names of files that cannot be read, or what `import_reading` raises,
+    NotFound, or Conflict where the same eval is stored with other answers; then nothing is stored.
     """
     with import_reading.taken_in():
         name, logged = import_reading.read(files, format=format, scale=scale, is_wanted=is_wanted)
@@ -69,6 +70,7 @@ def import_logs(
             source, runs, is_new = _store(files, name, logged, suite=suite, scale=scale, user=user)
             if first is not None:
                 _tell_second(first, runs[0], logged[0])
+            on_stored(source, is_new)
         return source, runs, is_new
 
 

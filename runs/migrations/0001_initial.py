@@ -92,10 +92,13 @@ class Migration(migrations.Migration):
                 ('model_path', models.CharField(blank=True, help_text='a folder on the worker', max_length=500)),
                 ('model_repo', models.CharField(blank=True, help_text='a repository on a model hub; of an external server, the name to request', max_length=200)),
                 ('model_revision', models.CharField(blank=True, max_length=100)),
+                ('model_adapter', models.CharField(blank=True, db_default='', help_text='a folder on the worker with a LoRA adapter of the model', max_length=500)),
                 ('dtype', models.CharField(max_length=20)),
                 ('quantization', models.CharField(blank=True, max_length=40)),
                 ('line', models.CharField(help_text='the series that the model belongs to', max_length=80)),
                 ('max_model_len', models.PositiveIntegerField(default=2048, help_text='null: an external server decides', null=True)),
+                ('tensor_parallel_size', models.PositiveSmallIntegerField(db_default=1, default=1, help_text='GPUs that share each layer')),
+                ('pipeline_parallel_size', models.PositiveSmallIntegerField(db_default=1, default=1, help_text='groups of GPUs, each with a part of the layers')),
                 ('pool', models.CharField(default='default', help_text='the workers that serve it', max_length=40)),
                 ('base_url', models.CharField(blank=True, help_text='address of an external server, up to /v1', max_length=500)),
                 ('api', models.CharField(choices=[('chat', 'chat completions'), ('completions', 'completions'), ('responses', 'the Responses API')], default='chat', max_length=20)),
@@ -245,7 +248,7 @@ class Migration(migrations.Migration):
             name='RunRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('model_override', models.JSONField(help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}', null=True)),
+                ('model_override', models.JSONField(help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}; or {"adapter"}', null=True)),
                 ('seed', models.BigIntegerField(help_text="what the seed of every call follows from; null: the profile's, for every call", null=True)),
                 ('is_one_draw', models.BooleanField(default=False, help_text='sampled, and repeats of a case were sent the same seed: all of them are one draw')),
                 ('is_shuffled', models.BooleanField(db_default=False, default=False, help_text='each repeat has its cases in an order of its own')),
@@ -299,6 +302,7 @@ class Migration(migrations.Migration):
                 ('candidate_repeat', models.PositiveIntegerField(null=True)),
                 ('treatment', models.CharField(default='model', help_text='what is judged', max_length=20)),
                 ('pair_by', models.CharField(default='input', help_text='of cases, where the prompt is judged', max_length=20)),
+                ('judged_before', models.DateTimeField(help_text='judgings until then count; null: all', null=True)),
                 ('input_digest', models.CharField(max_length=64, unique=True)),
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('finished', 'Finished'), ('failed', 'Failed')], default='queued', max_length=20)),
                 ('n_pairs', models.PositiveIntegerField(default=0, help_text='distinct pairs of traces that must be read')),
@@ -852,6 +856,17 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(fields=('release', 'position'), name='one_gate_per_position'),
                 ],
                 'ordering': ['release_id', 'position'],
+            },
+        ),
+        migrations.CreateModel(
+            name='ImageRecord',
+            fields=[
+                ('digest', models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ('media_type', models.CharField(max_length=20)),
+                ('data', models.BinaryField()),
+            ],
+            options={
+                'db_table': 'runs_image',
             },
         ),
         migrations.CreateModel(
@@ -1485,6 +1500,27 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'runs_label',
                 'constraints': [models.UniqueConstraint(fields=('suite', 'case_digest', 'text_digest', 'person'), name='one_label_per_person_and_answer')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ImportReadingRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('status', models.CharField(choices=[('reading', 'Reading'), ('stored', 'Stored'), ('failed', 'Failed')], default='reading', max_length=10)),
+                ('options', models.JSONField(help_text='the arguments of `import_logs` that are not files')),
+                ('names', models.JSONField(help_text='of the files')),
+                ('n_bytes', models.BigIntegerField(help_text='of the files, as they were sent')),
+                ('problem', models.JSONField(help_text='contract.base.Problem; null: none', null=True)),
+                ('is_new', models.BooleanField(help_text='false where that log was imported before', null=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('beat_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
+                ('source', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='readings', to='runs.importrecord')),
+            ],
+            options={
+                'db_table': 'runs_importreading',
+                'ordering': ['-id'],
+                'indexes': [models.Index(condition=models.Q(('status', 'reading')), fields=['id'], name='readings_under_way')],
             },
         ),
         migrations.CreateModel(

@@ -3,7 +3,7 @@
 from runs.models.access import IdempotencyKey, Token, TourEnd
 from runs.models.baseline import BaselineRecord, Rotation
 from runs.models.comparison import ComparisonRecord, DivergenceRecord, ListedFrame
-from runs.models.endpoint import CallSlot, EndpointRecord, ProfileRecord
+from runs.models.endpoint import CHECKPOINT, CallSlot, EndpointRecord, ProfileRecord
 from runs.models.experiment import ExperimentArm, ExperimentRecord
 from runs.models.forced import ForcedAnswerRecord, ForcedScoringRecord
 from runs.models.identity import (
@@ -17,7 +17,7 @@ from runs.models.identity import (
     VocabularyRecord,
     WorkerRecord,
 )
-from runs.models.imported import ImportRecord
+from runs.models.imported import ImportReadingRecord, ImportRecord
 from runs.models.judge import AnchorSetRecord, JudgingRecord, LabelRecord
 from runs.models.lane import Lane, Priority
 from runs.models.probe import AnswerSet, ProbeRecord
@@ -27,11 +27,21 @@ from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRe
 from runs.models.rollouts import RolloutSeriesRecord, RolloutStepRecord
 from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
 from runs.models.schedule import ScheduledStart, ScheduleRecord
-from runs.models.suite import Case, Scorer, ScoringRecord, Suite, SuiteNoise, SuiteVersionRecord, TrialRecord
+from runs.models.suite import (
+    Case,
+    ImageRecord,
+    Scorer,
+    ScoringRecord,
+    Suite,
+    SuiteNoise,
+    SuiteVersionRecord,
+    TrialRecord,
+)
 from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
 from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 
 __all__ = [
+    "CHECKPOINT",
     "AnchorSetRecord",
     "AnswerSet",
     "BackendNameRecord",
@@ -54,6 +64,8 @@ __all__ = [
     "ForcedScoringRecord",
     "GateRecord",
     "IdempotencyKey",
+    "ImageRecord",
+    "ImportReadingRecord",
     "ImportRecord",
     "JudgingRecord",
     "LabelRecord",

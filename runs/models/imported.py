@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
 
 
 class ImportRecord(models.Model):
@@ -24,3 +25,34 @@ class ImportRecord(models.Model):
 
     def __str__(self) -> str:
         return f"import {self.pk} ({self.format})"
+
+
+class ImportReadingRecord(models.Model):
+    """A log too large to read within its request: a process of its own reads it, and beats here meanwhile.
+
+    The files are open in that process alone, so a reading that is lost cannot be continued. It stores all or nothing.
+    """
+
+    class Status(models.TextChoices):
+        READING = "reading"
+        STORED = "stored"
+        FAILED = "failed"
+
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.READING)
+    options = models.JSONField(help_text="the arguments of `import_logs` that are not files")
+    names = models.JSONField(help_text="of the files")
+    n_bytes = models.BigIntegerField(help_text="of the files, as they were sent")
+    problem = models.JSONField(null=True, help_text="contract.base.Problem; null: none")
+    source = models.ForeignKey(ImportRecord, on_delete=models.SET_NULL, null=True, related_name="readings")
+    is_new = models.BooleanField(null=True, help_text="false where that log was imported before")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    beat_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "runs_importreading"
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["id"], condition=models.Q(status="reading"), name="readings_under_way")]
+
+    def __str__(self) -> str:
+        return f"reading {self.pk} of a log ({self.status})"

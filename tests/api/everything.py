@@ -25,7 +25,7 @@ from runs.fingerprints import say_same_model
 from runs.forced import create_forced
 from runs.imports import import_logs
 from runs.lab import plan_experiment
-from runs.models import FingerprintRecord, Model, ProbeRecord, ReplayRecord, RunRecord
+from runs.models import FingerprintRecord, ImportReadingRecord, Model, ProbeRecord, ReplayRecord, RunRecord
 from runs.release import create_release
 from runs.replays import claim_replay, create_replay, finish_replay, record_result
 from runs.schedules import create_schedule
@@ -44,6 +44,7 @@ LINES = '{"suite": {"scorer": {"kind": "exact"}}}\n{"id": "a", "prompt": "Which 
 SHEET = "prompt,target\nSay it.,blue\n"
 FORM = "multipart/form-data"
 LOG = batch_log.output({"sea": "green"})
+LARGE_LOG = batch_log.output({f"sea {number}": "green" for number in range(20)})
 CASE = "case-002"
 CHAT = {"messages": [{"role": "user", "content": "Which colour?"}], "max_tokens": 8}
 REMOTE = {
@@ -132,6 +133,7 @@ def make(person: Any) -> Rows:
         "batch": _probed("batch", prompts=1, copies=4).pk,
         "other_batch": _probed("batch", prompts=1, copies=4).pk,
         "import_id": _imported(person),
+        "reading_id": _failed_reading(),
         "release_id": release.pk,
         "fingerprint_id": first,
         "other": second,
@@ -323,6 +325,8 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("imported_logs"),
         Good("import_log", body={"files": [LOG]}, media=FORM),
         Good("import_log", body={"files": [LOG]}, media=FORM),
+        Good("import_log", body={"files": [LARGE_LOG]}, media=FORM),
+        Good("import_reading", take("reading_id")),
         Good("imported_log", take("import_id")),
         Good("compare", query=pair),
         Good("compare", query=pair | {"repeat": "1,1"}),
@@ -394,6 +398,20 @@ def _imported(person: Any) -> int:
         file.flush()
         log = LogFile("output.jsonl", Path(file.name))
         return import_logs(files=[log], format="auto", suite=None, user=person)[0].pk
+
+
+def _failed_reading() -> int:
+    """The id of the reading of a large log that was refused."""
+    problem = {
+        "type": "about:blank",
+        "title": "No log",
+        "status": 400,
+        "detail": "It is none.",
+        "code": "invalid_input",
+    }
+    problem |= {"request_id": "-", "fields": {"files": "It is none."}}
+    about = {"status": "failed", "options": {}, "names": ["output.jsonl"], "n_bytes": 9, "problem": problem}
+    return ImportReadingRecord.objects.create(**about).pk
 
 
 def _gates(baseline: RunRecord, candidate: RunRecord) -> list[dict[str, Any]]:

@@ -2,12 +2,15 @@
 
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
 import pytest
+from django.db.models.functions import Now
 
-from runs.models import ImportRecord
+from runs.imports import end_lost_readings
+from runs.models import ImportReadingRecord, ImportRecord, RunRecord
 from tests.faults.site import Site, site
 from tests.importers import batch_log
 from tests.nursery import Nursery
@@ -21,7 +24,8 @@ SLOW = batch_log.output({"sky": "blue"}) * 200_000  # half a minute of reading a
 def web(database_url: str, tmp_path: Path, nursery: Nursery) -> Iterator[Site]:
     spool = tmp_path / "spool"
     spool.mkdir()
-    with site(tmp_path, database_url, nursery, TMPDIR=str(spool), EVALBOARD_IMPORT_CPU_SECONDS="2") as found:
+    limits = {"EVALBOARD_IMPORT_CPU_SECONDS": "2", "EVALBOARD_IMPORT_WAIT_MB": "512"}
+    with site(tmp_path, database_url, nursery, TMPDIR=str(spool), **limits) as found:
         found.start(threads=4)
         yield found
 
@@ -88,3 +92,26 @@ def test_nothing_lies_about_after_the_web_server_was_killed(web: Site, tmp_path:
     assert isinstance(said[0], httpx.TransportError)
     wait_until(lambda: not list((tmp_path / "spool").iterdir()))  # the next web process makes one and unlinks it
     wait_for_end(reader)
+
+
+def test_a_large_log_outlives_its_web_process_and_stores_nothing_where_it_is_killed(
+    database_url: str, tmp_path: Path, nursery: Nursery
+) -> None:
+    with site(tmp_path, database_url, nursery, EVALBOARD_IMPORT_CPU_SECONDS="600") as web:
+        web.start(threads=4)
+        answer = web.api.post("/imports/", files={"files": ("slow.jsonl", SLOW)})
+        assert (answer.status_code, answer.json()["status"]) == (202, "reading")
+        wait_until(lambda: readers(web))
+        [reader], [importer] = readers(web), web.descendants("read_import")
+        [process] = web.processes()
+        process.kill()
+        wait_until(web.is_alive)
+        location = answer.headers["Location"].partition("/api/v1")[2]
+        assert web.api.get(location).json()["status"] == "reading"
+        importer.kill()
+        wait_for_end(importer, reader)
+        ImportReadingRecord.objects.update(beat_at=Now() - timedelta(hours=1))  # a lease is over
+        end_lost_readings()
+        assert web.api.get(location).json()["problem"]["code"] == "reading_lost"
+        assert not ImportRecord.objects.exists()
+        assert not RunRecord.objects.exists()

@@ -11,10 +11,12 @@ from django.test import Client
 
 from evalboard.importers.formats import FORMATS
 from frontend.imports.views import WHOSE
-from runs.models import ImportRecord, RunRecord
+from runs.models import ImportReadingRecord, ImportRecord, RunRecord
 from tests import build
 from tests.frontend.stage import HOSTILE
 from tests.importers import batch_log
+from tests.nightly import nightly
+from tests.waiting import wait_until
 
 LOG = batch_log.output({"sky": "blue", "sea": "green"})
 
@@ -34,6 +36,7 @@ def text_of(response: Any) -> str:
     return response.content.decode()
 
 
+@pytest.mark.nightly
 def test_a_log_is_said_to_be_the_second_of_a_run(engineer: Client) -> None:
     def log(number: int) -> bytes:
         """A call with its prompt, answered as ever."""
@@ -87,8 +90,9 @@ def test_the_same_log_again_leads_to_the_run_that_is_there(engineer: Client) -> 
     ("content", "fields", "words"),
     [
         (b"no log at all", {}, "No known format fits output.jsonl"),
-        (b"{}\n", {"format": "batch"}, "output.jsonl: "),
-        (LOG, {"suite": "shades"}, "Select a valid choice"),
+        *nightly(
+            [(b"{}\n", {"format": "batch"}, "output.jsonl: "), (LOG, {"suite": "shades"}, "Select a valid choice")]
+        ),
     ],
 )
 def test_a_refusal_is_words_at_the_form(engineer: Client, content: bytes, fields: dict[str, str], words: str) -> None:
@@ -131,3 +135,24 @@ def test_what_others_wrote_is_drawn_and_never_markup(engineer: Client) -> None:
         page = text_of(engineer.get(address))
         assert "<script>alert" not in page
         assert "\u202e" not in page
+
+
+def test_a_large_log_is_followed_to_its_run(
+    engineer: Client, settings: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)  # of the process that reads it
+    settings.IMPORT_WAIT_BYTES = 0
+    page = send(engineer).headers["Location"]
+    wait_until(lambda: "HX-Refresh" in engineer.get(f"{page}?part=progress").headers)
+    assert engineer.get(page).headers["Location"] == f"/runs/{RunRecord.objects.get().pk}/"
+    refused = send(engineer, b"no log at all").headers["Location"]
+    wait_until(lambda: "HX-Refresh" in engineer.get(f"{refused}?part=progress").headers)
+    assert "No known format fits output.jsonl" in text_of(engineer.get(refused))
+
+
+def test_a_log_that_is_being_read_is_followed_and_listed(engineer: Client) -> None:
+    reading = ImportReadingRecord.objects.create(options={}, names=["large.jsonl"], n_bytes=90_000_000)
+    page = text_of(engineer.get(f"/imports/readings/{reading.pk}/"))
+    assert 'hx-get="?part=progress"' in page
+    assert "large.jsonl" in page
+    assert f'href="/imports/readings/{reading.pk}/"' in text_of(engineer.get("/imports/"))

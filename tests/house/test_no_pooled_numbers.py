@@ -190,6 +190,7 @@ def stored(transactional_db: None) -> Stored:
         "release_id": list(releases),
         "fingerprint_id": prints[:1],
         "import_id": [runs["logged"].source_id],
+        "reading_id": [models.ImportReadingRecord.objects.create(options={}, names=["a.jsonl"], n_bytes=9).pk],
         "probe_id": [_probed()],
         "forced_id": [
             *(_scored(run) for run in (mixed, turned, build.finished_run(WHOLE, by=one), whole)),
@@ -356,6 +357,7 @@ def test_nothing_that_judges_reads_a_pooled_number() -> None:
     assert readers == READ_POOLED
 
 
+@pytest.mark.nightly
 def test_no_command_prints_one(stored: Stored, live_server: Any, tmp_path: Path) -> None:
     secret = build.token(build.user("ci", "release manager"), "read", "run", "sign")
     place = {"EVALBOARD_URL": live_server.url, "EVALBOARD_TOKEN": secret}

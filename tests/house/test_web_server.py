@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
+from runs.models import Token
 from tests import build
 from tests.conftest import read_database_url
 from tests.servers import free_port
@@ -172,7 +173,7 @@ def test_the_access_log_has_the_request_id_and_no_sign_in_secret(server: httpx.C
     while not (found := [line for line in web.lines() if (line["request_id"], line["logger"]) == wanted]):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert '"GET /signin/" 403' in found[0]["message"]
+    assert ' - "GET /signin/" 403' in found[0]["message"]
     assert "the-secret" not in web.log()
 
 
@@ -195,6 +196,9 @@ def test_no_token_and_no_secret_is_in_its_log(server: httpx.Client, web: Web):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     log = web.log()
+    assert any(
+        f' token:{Token.objects.get(name="test").pk} "GET /api/v1/runs/" 200' in line["message"] for line in web.lines()
+    )
     assert f"{secret[:12]}_[removed]" in log, "what stood in the address is taken out, but for its label"
     for found in (secret, made.json()["secret"], hook.json()["secret"]):
         assert found not in log
