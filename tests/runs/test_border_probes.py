@@ -95,7 +95,7 @@ def test_an_endpoint_is_added_with_its_price() -> None:
     client.force_login(build.user("root", "admin"))
     address = "/settings/endpoints/new/?kind=openai"
     typed = {"slug": "priced", "base_url": "https://api.example.com/v1", "model_name": "m", "api": "chat"}
-    typed |= {"concurrency": "8", "pool": "default", "price": "input=much"}
+    typed |= {"concurrency": "8", "pool": "default", "price": "input=much,output=10"}
     assert "must be a decimal" in client.post(address, typed).content.decode()
     assert client.post(address, typed | {"price": "input=2.5,output=10"}).status_code == 302
     assert EndpointRecord.objects.get().price == {"currency": "USD", "input": "2.5", "output": "10"}

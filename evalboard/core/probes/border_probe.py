@@ -64,8 +64,9 @@ def judge_watch(probes: Sequence[Counts], *, parameters: Mapping[str, Any]) -> P
     probes = probes[-MAX_EARLIER:]
     rng = np.random.default_rng([parameters["random_seed"], len(probes)])
     level = ALARMS_PER_ROUND * parameters["calls"] / len(BORDER_WINDOWS)
+    total = _add(probes)
     windows = [
-        {"n_probes": n, "n_earlier": len(probes) - n, **_compare(probes[:-n], probes[-n:], level, rng)}
+        {"n_probes": n, "n_earlier": len(probes) - n, **_compare(total, _add(probes[-n:]), level, rng)}
         for n in BORDER_WINDOWS
         if len(probes) - n >= MIN_EARLIER
     ]
@@ -100,14 +101,14 @@ def _judge_search(counts: Counts, numbers: dict[str, Any], n_wanted: int) -> Pro
     return ProbeResult("found" if len(kept) >= MIN_KEPT else "none_found", numbers)
 
 
-def _compare(
-    before: Sequence[Counts], window: Sequence[Counts], level: float, rng: np.random.Generator
-) -> dict[str, Any]:
-    """Return the distance of the window from what was before, its chance, and the prompts that make most of it."""
-    sides = [_add(before), _add(window)]
-    prompts = sorted(sides[0].keys() & sides[1].keys())
-    tables = [_table(*(side[prompt] for side in sides)) for prompt in prompts]
-    parts = [float(_distances(table.sum(axis=0), table[None, 1])[0]) for table in tables]
+def _compare(total: Counts, window: Counts, level: float, rng: np.random.Generator) -> dict[str, Any]:
+    """Return the distance of the window from what was before, its chance, and the prompts that make most of it.
+
+    total: of the window and all before it. Prompts that were not answered on both sides are left out.
+    """
+    prompts = [prompt for prompt, words in window.items() if sum(words.values()) < sum(total[prompt].values())]
+    tables = [_table(total[prompt], window[prompt]) for prompt in prompts]
+    parts = [float(_distances(table[0], table[None, 1])[0]) for table in tables]
     distance = float(sum(parts))
     order = sorted(range(len(prompts)), key=lambda place: -parts[place])
     return {
@@ -127,8 +128,7 @@ def _find_p(distance: float, tables: Sequence[NDArray[np.int64]], level: float, 
     for n in (*DEALS, round(4 / level)):
         dealt = np.zeros(n)
         for table in tables:
-            totals = table.sum(axis=0)
-            dealt += _distances(totals, rng.multivariate_hypergeometric(totals, int(table[1].sum()), size=n))
+            dealt += _distances(table[0], rng.multivariate_hypergeometric(table[0], int(table[1].sum()), size=n))
         n_reached += int(np.count_nonzero(dealt >= distance - 1e-9))
         n_dealt += n
         if n_reached >= ENOUGH:
@@ -144,18 +144,19 @@ def _distances(totals: NDArray[np.int64], dealt: NDArray[np.int64]) -> NDArray[n
     return np.asarray((gaps**2).sum(axis=1) * n_now * n_before / n_all)
 
 
-def _table(before: Mapping[str, int], now: Mapping[str, int]) -> NDArray[np.int64]:
-    """Return int64[2, words]: the counts before and now of every word that came."""
-    words = sorted({*before, *now})
-    return np.array([[side.get(word, 0) for word in words] for side in (before, now)], np.int64)
+def _table(total: Mapping[str, int], now: Mapping[str, int]) -> NDArray[np.int64]:
+    """Return int64[2, words]: the counts of every word, in all and in the window."""
+    return np.array([[*total.values()], [now.get(word, 0) for word in total]], np.int64)
 
 
 def _add(probes: Sequence[Counts]) -> Counts:
-    sums: dict[int, Counter[str]] = {}
+    sums: Counts = {}
     for counts in probes:
         for prompt, words in counts.items():
-            sums.setdefault(prompt, Counter()).update(words)
-    return {prompt: dict(words) for prompt, words in sums.items()}
+            own = sums.setdefault(prompt, {})
+            for word, n in words.items():
+                own[word] = own.get(word, 0) + n
+    return sums
 
 
 def _dump_counts(counts: Counts) -> list[dict[str, Any]]:
