@@ -5,8 +5,10 @@ from django.urls import path, re_path
 import evalboard.path_converters  # noqa: F401  registers the converters
 from evalboard import wings
 from runs.access import api as access
+from runs.audit import api as audit
 from runs.baselines import api as baselines
 from runs.catalogue import api as catalogue
+from runs.comments import api as comments
 from runs.compare import api as compare
 from runs.exports import api as exports
 from runs.find import api as find
@@ -18,6 +20,7 @@ from runs.labels import api as labels
 from runs.probes import api as probes
 from runs.release import api as release
 from runs.replays import api as replays
+from runs.retention import api as retention
 from runs.rollouts import api as rollouts
 from runs.run import api as run
 from runs.schedules import api as schedules
@@ -60,6 +63,8 @@ urlpatterns = [
     path("policies/", catalogue.policy_list, name="policies"),
     path("model-names/", fingerprints.model_name_list, name="model_names"),
     path("model-names/<int:same_model_id>/", fingerprints.model_name_detail, name="model_name"),
+    path("comments/", comments.comment_list, name="comments"),
+    path("comments/<int:comment_id>/", comments.comment_detail, name="comment"),
     path("runs/", run.run_list, name="runs"),
     path("runs/pairs/", run.pair_list, name="run_pairs"),
     path("runs/estimate/", run.run_estimate, name="run_estimate"),
@@ -86,6 +91,12 @@ urlpatterns = [
     path("runs/<int:run_id>/replays/", replays.replay_list, name="run_replays"),
     path("replays/", replays.production_list, name="production_replays"),
     path("replays/<int:replay_id>/", replays.replay_detail, name="replay"),
+    path("retention/rules/", retention.rule_list, name="retention_rules"),
+    path("retention/rules/<int:rule_id>/", retention.rule_detail, name="retention_rule"),
+    path("retention/due/", retention.due_list, name="due_deletions"),
+    path("retention/storage/", retention.storage_list, name="suite_storage"),
+    path("retention/cases/", retention.purge, name="purge_case"),
+    path("deletions/", retention.deletion_list, name="deletions"),
     path("imports/", imports.import_list, name="imports"),
     path("imports/<int:import_id>/", imports.import_detail, name="import"),
     path("imports/readings/<int:reading_id>/", imports.import_reading, name="import_reading"),
@@ -121,6 +132,15 @@ urlpatterns = [
         name="fingerprint_difference",
     ),
     path("workers/", fingerprints.worker_list, name="workers"),
+    path("audit/", audit.line_list, name="audit"),
+    path("audit/check/", audit.check, name="audit_check"),
+    path("audit/lines.jsonl", audit.export, name="audit_export"),
+    path("people/", access.people_list, name="people"),
+    path("people/<text:name>/", access.person_detail, name="person"),
+    path("people/<text:name>/role/", access.role, name="person_role"),
+    path("people/<text:name>/link/", access.link, name="person_link"),
+    path("sessions/", access.session_list, name="sessions"),
+    path("sessions/<text:session>/", access.session_detail, name="session"),
     path("tokens/", access.token_list, name="tokens"),
     path("tokens/<int:token_id>/", access.token_detail, name="token"),
     path("webhooks/", webhooks.webhook_list, name="webhooks"),

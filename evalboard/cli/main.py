@@ -10,6 +10,7 @@ from typer.core import TyperGroup, TyperOption
 
 from evalboard import wings
 from evalboard.cli import (
+    audit,
     baseline,
     case,
     compare,
@@ -94,6 +95,8 @@ app.command()(rollouts.rollouts)
 app.command("verify-release")(verify_release.verify_release)
 app.command()(export.export)
 app.command()(follow.follow)
+app.command()(audit.comment)
+app.command()(audit.audit)
 app.command("import")(imports.import_logs)
 for on_the_machine in (up, signin, tour, scheduler):
     app.command(rich_help_panel=NEED_THE_PRODUCT)(on_the_machine)

@@ -12,10 +12,12 @@ import httpx
 from evalboard.client.answers import Answer, Download, Json, Kind, parse
 from evalboard.client.transport import Transport
 from evalboard.contract.access import Follow, NewWebhook, Webhook
+from evalboard.contract.audit import AuditCheck
 from evalboard.contract.base import Page
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.case import CaseHistory
 from evalboard.contract.catalogue import Endpoint, Policy, Profile
+from evalboard.contract.comment import Comment
 from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.imports import Import, ImportReading
@@ -188,6 +190,19 @@ class RestClient:
 
     def agreement(self, run_id: str) -> Answer[RunLabels]:
         return self.get(RunLabels, f"/runs/{run_id}/agreement/")
+
+    def comments(self, kind: str, name: str) -> Iterator[Answer[Comment]]:
+        """Yield the comments on a run, case or release, newest first."""
+        return self.rows(Comment, "/comments/", {"kind": kind, "name": name})
+
+    def create_comment(self, kind: str, name: str, text: str) -> Answer[Comment]:
+        return self.post(Comment, "/comments/", {"kind": kind, "name": name, "text": text})
+
+    def withdraw_comment(self, comment_id: str) -> None:
+        self._transport.request("DELETE", f"/comments/{quote(comment_id, safe='')}/")
+
+    def audit_check(self) -> Answer[AuditCheck]:
+        return self.get(AuditCheck, "/audit/check/")
 
     def log_rollout(self, series: str, body: Mapping[str, Any]) -> Answer[RolloutStep]:
         """Store a step of a training run; sent again, it replaces what was logged of it."""

@@ -71,3 +71,10 @@ def describe_part(n_read: int, n_runs: int) -> str:
 
 def day(at: datetime) -> str:
     return f"{at.day} {at:%b %Y}"
+
+
+def describe_deletion(what: str, at: datetime, why: str, case: str = "") -> str:
+    """Return that answers were deleted: when, and by which rule or for which reason."""
+    if case:
+        return f"The texts of case {case} were deleted on {day(at)}: {why}. Its scores and digests are kept."
+    return f"The {what} of this run's answers were deleted on {day(at)} by {why}. Scores and digests are kept."

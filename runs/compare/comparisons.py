@@ -21,8 +21,9 @@ from evalboard.compared.report import write_blocks
 from evalboard.contract.compare import Flip
 from evalboard.contract.treatments import BY_INPUT, Terms
 from evalboard.core.compare import SUMMED_FACTS, AlikePairs, Indexes
-from evalboard.core.errors import EvalboardError
+from evalboard.core.errors import Conflict, EvalboardError
 from evalboard.core.garbage import without_garbage_search
+from runs import acts
 from runs.compare import inputs as comparison_inputs
 from runs.compare import outcomes
 from runs.compare.inputs import MODEL_TERMS, ComparisonInputs, SideKey
@@ -119,6 +120,8 @@ def _find_or_make(
         row = known.first()
     if row is not None:
         return row
+    if no := acts.texts_deleted(ours.run) or acts.texts_deleted(theirs.run):
+        raise Conflict(f"{no.reason} Comparisons that were made before are kept.")
     try:
         with transaction.atomic(), without_garbage_search():
             made = _make(ours, theirs, repeats, input_digest, terms, judged_before)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from contextvars import copy_context
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +23,7 @@ from evalboard.contract.base import Problem
 from evalboard.core.errors import Conflict, EvalboardError
 from evalboard.importers.files import LogFile
 from evalboard.request_ids import current
+from runs.audit.context import hand_on_actor
 from runs.imports.import_reading import MAX_IMPORTS
 from runs.imports.imports import import_logs
 from runs.models import ImportReadingRecord, ImportRecord
@@ -58,7 +59,10 @@ def begin_reading(*, files: Sequence[LogFile], user: Any, **options: Any) -> Imp
     with ExitStack() as stack:
         opened = [stack.enter_context(file.path.open("rb")).fileno() for file in files]
         command = [sys.executable, "manage.py", "read_import", str(reading.pk), current.get(), *map(str, opened)]
-        process = subprocess.Popen(command, cwd=settings.BASE_DIR, pass_fds=opened, stdin=subprocess.DEVNULL)
+        environment = {**os.environ, **hand_on_actor()}
+        process = subprocess.Popen(
+            command, cwd=settings.BASE_DIR, env=environment, pass_fds=opened, stdin=subprocess.DEVNULL
+        )
     waiting = copy_context()  # with the request's id
     threading.Thread(target=waiting.run, args=[_await, process, reading.pk], daemon=True).start()
     return reading
@@ -69,7 +73,8 @@ def read_import(reading_id: int, numbers: Sequence[int]) -> None:
 
     That it is stored is written in the transaction that stores it. This is the whole work of its process.
     """
-    os.nice(NICENESS)
+    with suppress(OSError):  # where the service may not change priorities
+        os.nice(NICENESS)
     signal.signal(signal.SIGTERM, _end)
     reading = ImportReadingRecord.objects.get(pk=reading_id)
     files = [LogFile(name, Path(f"/dev/fd/{number}")) for name, number in zip(reading.names, numbers, strict=True)]
@@ -120,7 +125,7 @@ def readings_under_way() -> list[contract.ImportReading]:
 
 
 def end_lost_readings() -> None:
-    """Mark readings whose process was not heard of for a lease as failed; forget those that ended long ago."""
+    """Mark readings that were silent for a lease as failed, and forget those that ended long ago."""
     lease = timedelta(seconds=settings.LEASE_SECONDS)
     for pk in ImportReadingRecord.objects.filter(status=Status.READING, beat_at__lt=Now() - lease).values_list(
         "pk", flat=True

@@ -7,6 +7,8 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
+from runs.migrations import _audit
+
 # The words of a case's id and messages. Punctuation becomes space, because PostgreSQL's own parser reads "tool-041" as
 # "tool" and "-041"; line ends of a JSON text are written \\n. The search ignores what follows 20,000 characters.
 CASE_WORDS = r"""
@@ -37,6 +39,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('auth', '0012_alter_user_first_name_max_length'),
+        ('sessions', '0001_initial'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -270,6 +273,8 @@ class Migration(migrations.Migration):
                 ('unsteady', models.JSONField(help_text='buckets whose repeats should be the same to the bit and are not; null: nobody has looked', null=True)),
                 ('settings_seen', models.JSONField(help_text='what its answers, its calls and the newest check of its endpoint showed of each setting (contract.facts.SettingsSeen); null: it has not ended', null=True)),
                 ('failure', models.TextField(blank=True)),
+                ('traces_deleted_at', models.DateTimeField(help_text='by a rule of retention (runs.retention)', null=True)),
+                ('texts_deleted_at', models.DateTimeField(help_text='likewise; the traces went before', null=True)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('ran_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='where it stands in time: when it was asked for; of a log, when that says that it ran, if it does')),
                 ('started_at', models.DateTimeField(null=True)),
@@ -1555,4 +1560,95 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('series', 'step'), name='a_step_is_logged_once')],
             },
         ),
+        migrations.CreateModel(
+            name='RetentionRuleRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('what', models.CharField(choices=[('traces', 'Traces'), ('texts', 'Texts'), ('runs', 'Runs')], max_length=10)),
+                ('days', models.PositiveIntegerField()),
+                ('label', models.CharField(blank=True, help_text='key=value; empty: any run', max_length=242)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('suite', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.suite')),
+            ],
+            options={
+                'db_table': 'runs_retentionrule',
+                'ordering': ['id'],
+            },
+        ),
+        migrations.CreateModel(
+            name='DeletionRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('what', models.CharField(choices=[('traces', 'Traces'), ('texts', 'Texts'), ('runs', 'Runs'), ('case', 'Case')], max_length=10)),
+                ('run', models.BigIntegerField(help_text='its id; null: a case of a suite version', null=True)),
+                ('case_id', models.CharField(blank=True, max_length=200)),
+                ('why', models.TextField(help_text="the rule in words, or a person's reason")),
+                ('n_responses', models.PositiveIntegerField()),
+                ('n_bytes', models.BigIntegerField(help_text='as they were stored')),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('by', models.ForeignKey(help_text='null: a rule', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('suite_version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='deletions', to='runs.suiteversionrecord')),
+            ],
+            options={
+                'db_table': 'runs_deletion',
+                'ordering': ['-id'],
+                'indexes': [models.Index(fields=['run'], name='deletions_of_run')],
+            },
+        ),
+        migrations.CreateModel(
+            name='AuditSeal',
+            fields=[
+                ('number', models.BigIntegerField(primary_key=True, serialize=False)),
+                ('digest', models.CharField(max_length=64)),
+                ('seal', models.CharField(max_length=64)),
+                ('seal_key', models.CharField(max_length=16)),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ],
+        ),
+        migrations.CreateModel(
+            name='AuditLineRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.BigIntegerField(help_text='its place in the chain; null until the commit', null=True, unique=True)),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), db_index=True)),
+                ('actor', models.CharField(help_text='person, token, anonymous, operator or database', max_length=20)),
+                ('person', models.CharField(blank=True, help_text="name of the person or of the server's account", max_length=150)),
+                ('credential', models.CharField(blank=True, help_text="the session's digest, or the token's label", max_length=120)),
+                ('address', models.CharField(blank=True, max_length=60)),
+                ('via', models.CharField(blank=True, help_text='the method and name of the address, or the command', max_length=120)),
+                ('act', models.CharField(help_text='created, changed, deleted, signed_in, refused, sign_in_failed …', max_length=20)),
+                ('kind', models.CharField(blank=True, max_length=30)),
+                ('subject', models.CharField(blank=True, help_text='the id of the row', max_length=40)),
+                ('name', models.CharField(blank=True, max_length=300)),
+                ('changes', models.JSONField(db_default={}, default=dict, help_text='by field: [before, after], as text')),
+                ('request_id', models.CharField(blank=True, max_length=80)),
+                ('role', models.CharField(blank=True, help_text='the role that was connected to the database', max_length=63)),
+                ('previous', models.CharField(blank=True, max_length=64)),
+                ('digest', models.CharField(blank=True, max_length=64)),
+            ],
+            options={
+                'db_table': 'runs_auditline',
+                'indexes': [models.Index(fields=['person', '-id'], name='audit_by_person'), models.Index(fields=['kind', 'subject', '-id'], name='audit_by_subject')],
+            },
+        ),
+        migrations.CreateModel(
+            name='CommentRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('case', models.CharField(blank=True, help_text="the case's id within the suite", max_length=200)),
+                ('text', models.TextField(blank=True)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('withdrawn_at', models.DateTimeField(null=True)),
+                ('person', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('release', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='comments', to='runs.releaserecord')),
+                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='comments', to='runs.runrecord')),
+                ('suite', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='comments', to='runs.suite')),
+            ],
+            options={
+                'db_table': 'runs_comment',
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('case', ''), ('release', None), ('run__isnull', False), ('suite', None)), models.Q(('case', ''), ('release__isnull', False), ('run', None), ('suite', None)), models.Q(('release', None), ('run', None), ('suite__isnull', False), models.Q(('case', ''), _negated=True)), _connector='OR'), name='a_comment_has_one_subject')],
+            },
+        ),
+        migrations.RunSQL(_audit.CREATE, _audit.DROP),
     ]

@@ -103,6 +103,8 @@ class RunRecord(models.Model):
         "(contract.facts.SettingsSeen); null: it has not ended",
     )
     failure = models.TextField(blank=True)
+    traces_deleted_at = models.DateTimeField(null=True, help_text="by a rule of retention (runs.retention)")
+    texts_deleted_at = models.DateTimeField(null=True, help_text="likewise; the traces went before")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
     created_at = models.DateTimeField(db_default=Now())
     ran_at = models.DateTimeField(

@@ -22,6 +22,7 @@ from runs.run import read_facts
 from runs.run.estimates import read_costs
 from runs.run.read_cases import CaseLists, Pick, case_lists
 from runs.run.read_columns import drawn_points, run_range
+from runs.run.read_deletions import list_deletions
 from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts, is_waiting
 from runs.run.read_list import paused_endpoint, row_of
 from runs.run.read_shards import ShardLines, read_lines
@@ -188,6 +189,7 @@ def _warnings(
         is_stack_unknown=run.is_reported and not all(known),
         notes={event.code: event.text for event in facts.events} if run.is_reported else {},
         pause=facts.pause,
+        deletions=list_deletions(run),
         deserted=why if why is not None and is_deserted(facts) else None,
         doorbell_problem=facts.doorbell_problem,
     )

@@ -24,6 +24,7 @@ from runs.catalogue import model_problems
 from runs.models import (
     CHECKPOINT,
     Case,
+    DeletionRecord,
     EndpointRecord,
     ForcedAnswerRecord,
     JudgingRecord,
@@ -125,6 +126,8 @@ def find_order(
     if is_shuffled and decoding.settings["batch_class"] == "fixed":
         fields["is_shuffled"] = "The batch class fixed promises that the same cases share each batch; leave it out."
     fields |= _seed_problems(seed, drawn, default)
+    if (gone := DeletionRecord.objects.filter(suite_version=version).exclude(case_id="").first()) is not None:
+        fields["suite"] = f"Case {gone.case_id} of {version} was deleted; push a version without it."
     if priority not in Priority.values:
         fields["priority"] = f"Must be one of: {', '.join(Priority.values)}."
     if not 1 <= repeats <= MAX_REPEATS:

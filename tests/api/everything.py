@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import transaction
 from django.utils import timezone
 
@@ -16,18 +18,29 @@ from evalboard.core.compare import digest_model_name
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.rollout_steps import measure_step
 from evalboard.importers.files import LogFile
-from runs.access import create_token
+from runs.access import create_token, session_id
 from runs.access.roles import ROLES
 from runs.baselines import set_baseline
 from runs.catalogue import store_default_policies
 from runs.catalogue.rotations import note_rotation
+from runs.comments import create_comment
 from runs.fingerprints import say_same_model
 from runs.forced import create_forced
 from runs.imports import import_logs
 from runs.lab import plan_experiment
-from runs.models import FingerprintRecord, ImportReadingRecord, Model, ProbeRecord, ReplayRecord, RunRecord
+from runs.models import (
+    EndpointRecord,
+    FingerprintRecord,
+    ImportReadingRecord,
+    Model,
+    ProbeRecord,
+    ReplayRecord,
+    RunRecord,
+    WebhookRecord,
+)
 from runs.release import create_release
 from runs.replays import claim_replay, create_replay, finish_replay, record_result
+from runs.retention import create_rule
 from runs.schedules import create_schedule
 from runs.webhooks import create_webhook
 from runs.webhooks.webhooks import EVENTS
@@ -91,6 +104,7 @@ class Rows:
     schedule: int
     experiment: int
     token: int
+    session: str
 
 
 def make(person: Any) -> Rows:
@@ -111,13 +125,16 @@ def make(person: Any) -> Rows:
     )
     set_baseline(suite=stage.SLUG, run=reference.pk, reason="As shipped.", user=person)
     rotated = _rotated(person)
+    EndpointRecord.objects.filter(slug="rotating").update(rests_until=timezone.now() + timedelta(hours=1))
     webhook, _ = create_webhook(url="https://example.com/told", events=list(EVENTS), user=person)
+    WebhookRecord.objects.filter(pk=webhook.pk).update(is_active=False)
     schedule = create_schedule(slug="nightly", cron="0 3 * * *", kind="run", order=_scheduled(), user=person)
     experiment = plan_experiment(suite=stage.SLUG, endpoint="local", runs=5, user=person)
     for name in ("lab/a", "lab/b", "lab/c"):
         Model.objects.create(name=name, line=name, digest=digest_model_name(name))
     said = say_same_model(name="lab/a", other_name="lab/b", reason="One file.", user=person)
     until = timezone.now() + timedelta(days=1)
+    comment = create_comment(kind="run", name=str(baseline.pk), text="The first one.", user=person)
     token, _ = create_token(user=person, name="other", scopes=("read",), expires_at=until)
     first, second = FingerprintRecord.objects.order_by("id").values_list("id", flat=True)[:2]
     scored, control, numerics = (
@@ -133,6 +150,7 @@ def make(person: Any) -> Rows:
         "batch": _probed("batch", prompts=1, copies=4).pk,
         "other_batch": _probed("batch", prompts=1, copies=4).pk,
         "import_id": _imported(person),
+        "rule_id": create_rule(what="traces", days=900, user=person).pk,
         "reading_id": _failed_reading(),
         "release_id": release.pk,
         "fingerprint_id": first,
@@ -146,6 +164,8 @@ def make(person: Any) -> Rows:
         "experiment_id": experiment.pk,
         "same_model_id": said.pk,
         "token_id": token.pk,
+        "name": "viewer",
+        "comment_id": comment.pk,
     }
     return Rows(
         known=known,
@@ -161,6 +181,7 @@ def make(person: Any) -> Rows:
         schedule=schedule.pk,
         experiment=experiment.pk,
         token=token.pk,
+        session=_session(person),
     )
 
 
@@ -255,7 +276,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("create_endpoint", body=REMOTE),
         Good("endpoint", take("endpoint")),
         Good("set_endings", take("endpoint"), body={"endings": {"wrapped_up": "complete"}}),
-        Good("try_endpoint", {"endpoint": "theirs"}),
+        Good("try_endpoint", {"endpoint": "rotating"}),
         Good("set_fingerprint", {"endpoint": "theirs"}, body={"ignores_fingerprint": True}),
         Good("set_price", {"endpoint": "theirs"}, body={"price": {"currency": "USD", "input": "2.5", "output": "10"}}),
         Good("profiles"),
@@ -322,6 +343,13 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("experiment", take("experiment_id")),
         Good("probe_calls", take("probe_id"), query={"page_size": 2}),
         Good("probes_held", {"probe_id": of["batch"], "other": of["other_batch"]}),
+        Good("retention_rules"),
+        Good("create_retention_rule", body={"what": "texts", "days": 30, "suite": of["slug"], "label": "branch=old"}),
+        Good("retention_rule", take("rule_id")),
+        Good("delete_retention_rule", take("rule_id")),
+        Good("due_deletions"),
+        Good("suite_storage"),
+        Good("deletions"),
         Good("imported_logs"),
         Good("import_log", body={"files": [LOG]}, media=FORM),
         Good("import_log", body={"files": [LOG]}, media=FORM),
@@ -346,6 +374,20 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("fingerprint_difference", take("fingerprint_id", "other")),
         Good("workers"),
         Good("tokens"),
+        Good("audit_lines", query={"kind": "run"}),
+        Good("export_audit"),
+        Good("audit_check"),
+        Good("comments", query={"kind": "run", "name": str(rows.baseline)}),
+        Good("create_comment", body={"kind": "case", "name": f"{stage.SLUG}/{CASE}", "text": "It *flips*."}),
+        Good("withdraw_comment", take("comment_id")),
+        Good("people"),
+        Good("create_person", body={"name": "grace", "role": "viewer"}),
+        Good("person", {"name": "grace"}),
+        Good("change_role", {"name": "grace"}, body={"role": "engineer"}),
+        Good("create_sign_in_link", {"name": "grace"}),
+        Good("delete_person", {"name": "grace"}),
+        Good("sessions"),
+        Good("end_session", {"session": rows.session}),
         Good("create_token", body={"name": "mine", "scopes": ["read"], "expires_at": until}),
         Good("revoke_token", {"token_id": rows.token}),
         Good("webhooks"),
@@ -370,6 +412,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("export_experiment_markdown", {"experiment_id": rows.experiment}),
         Good("cancel_experiment", {"experiment_id": rows.experiment}),
         Good("delete_experiment", {"experiment_id": rows.experiment}),
+        Good("purge_case", body={"suite": of["slug"], "case": CASE, "reason": "Asked for.", "voids_sign_offs": True}),
     ]
 
     def as_is(each: Good) -> Callable[[], Good]:
@@ -389,6 +432,14 @@ def _probed(kind: str, **parameters: Any) -> ProbeRecord:
     """A small probe that found something."""
     probes.ask(kind, parameters=parameters)
     return probes.served(probes.honoured)
+
+
+def _session(person: Any) -> str:
+    """The id of a session of a person."""
+    session = SessionStore()
+    session[SESSION_KEY] = str(person.pk)
+    session.create()
+    return session_id(session.session_key)
 
 
 def _imported(person: Any) -> int:

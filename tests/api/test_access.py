@@ -170,11 +170,14 @@ REPEATABLE = """
     settings/model-names/<int:same_model_id>/take-back/ settings/notifications/<int:webhook_id>/delete/
     settings/notifications/<int:webhook_id>/on/ settings/notifications/<int:webhook_id>/test/
     settings/tokens/<int:token_id>/revoke/ settings/webhooks/<int:webhook_id>/delete/
-    settings/webhooks/<int:webhook_id>/on/ settings/webhooks/<int:webhook_id>/test/ api/docs/
+    settings/webhooks/<int:webhook_id>/on/ settings/webhooks/<int:webhook_id>/test/
+    settings/retention/<int:rule_id>/delete/ settings/retention/case/ api/docs/
     settings/endpoints/new/ settings/policies/new/ settings/profiles/new/ settings/model-names/new/
     releases/<int:release_id>/settle/ releases/<int:release_id>/signoffs/ suites/<text:slug>/baselines/
     imports/ suites/<text:slug>/scorers/ suites/new/ settings/notifications/
     settings/tokens/ settings/webhooks/ unsubscribe/<text:stop_link>/
+    settings/people/ settings/people/<text:name>/link/ settings/people/<text:name>/remove/
+    settings/people/<text:name>/role/ settings/sessions/<text:session>/end/ comments/<int:comment_id>/withdraw/
 """
 
 

@@ -111,6 +111,8 @@ WITHOUT_REPORTS = {
     "settle",
     "follow",
     "scorer",
+    "comment",
+    "audit",
 } | {"endpoint", "experiment", "bisect"}
 
 
@@ -189,6 +191,7 @@ def stored(transactional_db: None) -> Stored:
         "baseline_id": [baseline.pk],
         "release_id": list(releases),
         "fingerprint_id": prints[:1],
+        "rule_id": [models.RetentionRuleRecord.objects.create(what="traces", days=30).pk],
         "import_id": [runs["logged"].source_id],
         "reading_id": [models.ImportReadingRecord.objects.create(options={}, names=["a.jsonl"], n_bytes=9).pk],
         "probe_id": [_probed()],
@@ -208,6 +211,9 @@ def stored(transactional_db: None) -> Stored:
         "stop_link": [],
         "offset": [0],
         "token_id": [],
+        "name": ["root"],
+        "session": [],
+        "comment_id": [],
         "same_model_id": [],
         "other": [*prints[1:2], _probed()],
     }
