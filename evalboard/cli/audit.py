@@ -1,6 +1,7 @@
 """`evalboard audit` prints and checks the audit trail; `evalboard comment` writes comments."""
 
 import json
+from codecs import iterdecode
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,7 +41,7 @@ def audit(
             return
         filters = {name: value for name, value in given.items() if value}
         with client.download("/audit/lines.jsonl", JSON_LINES, filters) as download:
-            for part in download.parts:
+            for part in iterdecode(download.parts, "utf-8"):
                 typer.echo(part, nl=False)
 
 
