@@ -59,7 +59,9 @@ try:
     # The interpreter with vLLM. It is a separate one because the engine pins its own packages.
     VLLM_PYTHON = env.str("EVALBOARD_VLLM_PYTHON", str(BASE_DIR / ".venv-engine" / "bin" / "python"))
     # Model paths of runs and endpoints must be inside these folders.
-    MODEL_ROOTS = [Path(root).resolve() for root in env.list("EVALBOARD_MODEL_ROOTS", [str(DATA_DIR / "models")])]
+    _roots = env.list("EVALBOARD_MODEL_ROOTS", [str(DATA_DIR / "models")])
+    MODEL_ROOTS = [Path(root).resolve() for root in _roots if not root.startswith("s3://")]
+    MODEL_BUCKETS = [root.rstrip("/") for root in _roots if root.startswith("s3://")]
     # Largest upload of logs in one request. Readers unpack at most 512 MiB.
     MAX_IMPORT_BYTES = env.int("EVALBOARD_MAX_IMPORT_MB", 512, validate=validate.Range(min=1)) * 2**20
     # Larger logs are read after their request was answered, by a process of its own.

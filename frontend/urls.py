@@ -26,6 +26,7 @@ from frontend.probes import views as probes
 from frontend.release import action_views as release_actions
 from frontend.release import views as releases
 from frontend.replays import views as replays
+from frontend.retention import views as retention
 from frontend.rollouts import views as rollouts
 from frontend.runs import action_views as run_actions
 from frontend.runs import label_views as labels
@@ -56,6 +57,7 @@ urlpatterns = [
     path("suites/<text:slug>/scorers/", scorer_views.scorers, name="suite_scorers"),
     path("suites/<text:slug>/cases/<text_path:case>/", cases.case, name="suite_case"),
     path("suites/<text:slug>/versions/<int:number>/", suites.version, name="suite_version"),
+    path("images/<text:digest>/", cases.image, name="image"),
     path("runs/", runs.runs, name="runs"),
     path("runs/new/", runs.new_run, name="run_new"),
     path("runs/<int:run_id>/", run.run, name="run"),
@@ -65,6 +67,7 @@ urlpatterns = [
     path("runs/<int:run_id>/delete/", run_actions.delete, name="run_delete"),
     path("runs/<int:run_id>/repeats/", run_actions.add_repeats, name="run_repeats"),
     path("runs/<int:run_id>/rescore/", run_actions.rescore, name="run_rescore"),
+    path("runs/<int:run_id>/judge-again/", run_actions.judge_again, name="run_judge_again"),
     path("runs/<int:run_id>/labels/", labels.labels, name="run_labels"),
     path("runs/<int:run_id>/labels/next/", labels.label, name="label"),
     path("runs/<int:run_id>/strays/", responses.strays, name="strays"),
@@ -129,6 +132,9 @@ urlpatterns = [
     path("follows/", notifications.follow, name="follow"),
     path("unsubscribe/<text:stop_link>/", notifications.unsubscribe, name="unsubscribe"),
     path("follows/<int:follow_id>/stop/", notifications.unfollow, name="unfollow"),
+    path("settings/retention/", retention.retention, name="retention"),
+    path("settings/retention/case/", retention.case, name="retention_case"),
+    path("settings/retention/<int:rule_id>/delete/", retention.delete, name="retention_rule_delete"),
     path("settings/webhooks/", webhooks.webhooks, name="webhooks"),
     path("settings/webhooks/<int:webhook_id>/delete/", webhooks.delete, name="webhook_delete"),
     path("settings/webhooks/<int:webhook_id>/on/", webhooks.switch_on, name="webhook_on"),

@@ -15,6 +15,7 @@ from evalboard.core.errors import Conflict
 from evalboard.logged.runs import MAX_REPEATS
 from runs.access import ADMIN, READ, RUN, SIGN, may
 from runs.models import (
+    DeletionRecord,
     EndpointRecord,
     GateRecord,
     JudgingRecord,
@@ -276,10 +277,28 @@ def _refuse_judged(run: RunRecord, instead: str) -> No | None:
     return No(f"A judge has scored the answers of run {run.pk}, and more would have no score. {instead}")
 
 
+def texts_deleted(run: RunRecord) -> No | None:
+    """Return that the texts of a run's answers were deleted, so that nothing new can be read from them."""
+    if run.texts_deleted_at is None:
+        return None
+    return No(f"The texts of run {run.pk} were deleted on {run.texts_deleted_at:%Y-%m-%d}, by a rule of retention.")
+
+
+def traces_deleted(run: RunRecord) -> No | None:
+    """Return that the traces of a run's answers were deleted."""
+    if run.traces_deleted_at is None:
+        return None
+    return No(f"The traces of run {run.pk} were deleted on {run.traces_deleted_at:%Y-%m-%d}, by a rule of retention.")
+
+
 @rule("rescore", RunRecord, RUN)
 def _rescore(run: RunRecord) -> No | None:
-    if no := _refuse_judge(run, "its answers are scores."):
+    if no := _refuse_judge(run, "its answers are scores.") or texts_deleted(run):
         return no
+    if (
+        gone := DeletionRecord.objects.filter(suite_version=run.suite_version_id).exclude(case_id="").first()
+    ) is not None:
+        return No(f"The texts of case {gone.case_id} were deleted, so that run {run.pk} cannot be scored again.")
     ended = run.repeats.exclude(finished_at=None).exists()
     return None if ended else No(f"Run {run.pk} has no repeat that has ended yet; score it again later.")
 
@@ -292,6 +311,8 @@ def _label(run: RunRecord) -> No | None:
         return No(f"The log of run {run.pk} has token ids alone, and no answer to read.", is_shown=False)
     if not run.is_terminal:
         return No(f"{_state(run)}; label its answers when it has ended.")
+    if no := texts_deleted(run):
+        return no
     answers = ResponseRecord.objects.filter(repeat__run=run, repeat__cases=None, error_code="")
     there = answers.filter(repeat__columns__isnull=False)
     return None if there.exists() else No(f"Run {run.pk} has no answer to label.", is_shown=False)
@@ -308,6 +329,8 @@ def nothing_to_compare(run: RunRecord) -> No:
 
 @rule("force", RunRecord, RUN)
 def _force(run: RunRecord) -> No | None:
+    if no := texts_deleted(run):
+        return no
     answers = ResponseRecord.objects.filter(repeat__run=run, error_code="").exclude(repeat__finished_at=None)
     text = f"Run {run.pk} has no answer to score: no repeat of it has ended, or nothing came back."
     return None if answers.exists() else No(text)
@@ -319,6 +342,8 @@ def _judge(run: RunRecord) -> No | None:
         return no
     if not run.is_terminal:
         return No(f"{_state(run)}; a release judges runs that have ended.")
+    if run.judgings.filter(status=JudgingRecord.Status.RUNNING).exists():
+        return No(f"A judge scores run {run.pk} again; judge it as a release when that has ended.")
     judged = run.repeats.filter(cases=None).exclude(status__in=RepeatRecord.WITHOUT_SCORE)
     if judged.exists():
         return None
@@ -327,12 +352,16 @@ def _judge(run: RunRecord) -> No | None:
 
 @rule("replay", RunRecord, RUN)
 def _replay(run: RunRecord) -> No | None:
-    return _decoded_elsewhere(run, "replay a run of an own endpoint", is_shown=False)
+    return _decoded_elsewhere(run, "replay a run of an own endpoint", is_shown=False) or traces_deleted(run)
 
 
 @rule("bisect", RunRecord, RUN)
 def _bisect(run: RunRecord) -> No | None:
-    if no := _decoded_elsewhere(run, "bisect runs of own endpoints") or _refuse_judge(run, "is not bisected."):
+    if no := (
+        _decoded_elsewhere(run, "bisect runs of own endpoints")
+        or _refuse_judge(run, "is not bisected.")
+        or traces_deleted(run)
+    ):
         return no
     whole = run.repeats.filter(cases=None, status=RepeatRecord.Status.FINISHED)
     if whole.exists() and run.bucket_id is not None:

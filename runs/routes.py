@@ -20,6 +20,7 @@ from runs.labels import api as labels
 from runs.probes import api as probes
 from runs.release import api as release
 from runs.replays import api as replays
+from runs.retention import api as retention
 from runs.rollouts import api as rollouts
 from runs.run import api as run
 from runs.schedules import api as schedules
@@ -90,6 +91,12 @@ urlpatterns = [
     path("runs/<int:run_id>/replays/", replays.replay_list, name="run_replays"),
     path("replays/", replays.production_list, name="production_replays"),
     path("replays/<int:replay_id>/", replays.replay_detail, name="replay"),
+    path("retention/rules/", retention.rule_list, name="retention_rules"),
+    path("retention/rules/<int:rule_id>/", retention.rule_detail, name="retention_rule"),
+    path("retention/due/", retention.due_list, name="due_deletions"),
+    path("retention/storage/", retention.storage_list, name="suite_storage"),
+    path("retention/cases/", retention.purge, name="purge_case"),
+    path("deletions/", retention.deletion_list, name="deletions"),
     path("imports/", imports.import_list, name="imports"),
     path("imports/<int:import_id>/", imports.import_detail, name="import"),
     path("imports/readings/<int:reading_id>/", imports.import_reading, name="import_reading"),

@@ -22,6 +22,7 @@ from runs.models import Event, RepeatRecord, RunRecord, Shard, WorkerRecord
 from runs.probes import PROBES, probes
 from runs.release import verdicts
 from runs.replays import REPLAYS
+from runs.retention import apply_rules
 from runs.run import idempotency
 from runs.schedules import due_schedules, endpoints_without_check, schedule_check, start_due
 from runs.store import history, may_decide
@@ -82,6 +83,7 @@ def _act_for_people() -> None:
         _guarded(_compare, earlier, later)
     idempotency.forget_old_keys()
     end_lost_readings()
+    _guarded(_follow_retention)
     _guarded(seal_trail)
     _guarded(cut_trail)
 
@@ -161,6 +163,10 @@ def _finish_repeat(repeat_id: int) -> bool:
         text = f"Repeat {repeat.index} cannot be scored and ended: {type(fault).__name__}: {fault}. It is tried again."
         history.note_once(repeat.run_id, "not_ended", text, level=Event.Level.ERROR)
         raise
+
+
+def _follow_retention() -> bool:
+    return apply_rules() > 0
 
 
 def _decide(release_id: int) -> bool:

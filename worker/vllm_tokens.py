@@ -15,6 +15,7 @@ NO_TEMPLATE = (
     "The model has no chat template, so messages cannot be made a prompt. It is a base model, which continues texts: "
     "give the suite's cases `completion` in place of `prompt` or `messages`."
 )
+HAS_IMAGE = "The case has an image, which only an external endpoint takes: our engine is given text alone."
 BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -41,6 +42,8 @@ def render(tokenizer: Any, messages: list[Any], tools: list[Any] | None, switche
     """
     if all(_says_nothing(message) for message in messages):
         raise RequestRefused("prompt_empty", "The prompt is empty: no message says anything.")
+    if any(isinstance(message.get("content"), list) for message in messages):
+        raise RequestRefused("template_error", HAS_IMAGE)
     if messages[0]["role"] == "completion":
         return list(tokenizer.encode(messages[0]["content"], add_special_tokens=True))
     if not getattr(tokenizer, "chat_template", None):

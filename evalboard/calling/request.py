@@ -226,7 +226,7 @@ def _input_items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if role not in ("system", "developer", "user", "assistant") or set(message) - others:
         raise NotCallable("The case has a message that the endpoint's API (responses) has no form for.")
     if message.get("content") or not called:
-        yield {"role": role, "content": _text(message.get("content"))}
+        yield {"role": role, "content": _input_content(message.get("content"))}
     yield from map(_function_call, called)
 
 
@@ -237,6 +237,22 @@ def _function_call(call: Mapping[str, Any]) -> dict[str, Any]:
     arguments = function.get("arguments") or {}
     written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return {"type": "function_call", "call_id": call["id"], "name": function.get("name"), "arguments": written}
+
+
+def _input_content(content: Any) -> str | list[dict[str, Any]]:
+    """Return a message's content for the Responses API, where images are `input_image`."""
+    if not isinstance(content, list) or not any(part.get("type") == "image_url" for part in content):
+        return _text(content)
+    return [
+        {
+            "type": "input_image",
+            "image_url": part["image_url"]["url"],
+            "detail": part["image_url"].get("detail", "auto"),
+        }
+        if part["type"] == "image_url"
+        else {"type": "input_text", "text": part["text"]}
+        for part in content
+    ]
 
 
 def _text(content: Any) -> str:

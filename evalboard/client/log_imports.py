@@ -13,7 +13,7 @@ from evalboard.importers.files import LogFile
 
 
 def import_log(client: RestClient, files: Sequence[LogFile], *, log_format: str, **given: str) -> Answer[Import]:
-    """Import the files of one log. Raises WrongUse or Unreachable where the server refuses it, at once or later.
+    """Import the files of one log. Raises WrongUse or Unreachable where the server refuses it.
 
     given: `suite`, `scale` and `second_of`, where they are not empty.
     """

@@ -21,6 +21,7 @@ from evalboard.contract.comment import Comment
 from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.imports import Import, ImportReading
+from evalboard.contract.judge import Judging
 from evalboard.contract.labels import RunLabels
 from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow, Settle
@@ -171,6 +172,10 @@ class RestClient:
 
     def rescored_cases(self, run_id: str, scorer_id: str) -> Iterator[Answer[RescoredCase]]:
         return self.rows(RescoredCase, f"/runs/{run_id}/rescored/{scorer_id}/cases/", {})
+
+    def judgings(self, run_id: str) -> Answer[Page[Judging]]:
+        """Return how judges scored a run: its suite's own judge first, newest first."""
+        return self.get(Page[Judging], f"/runs/{run_id}/judgings/")
 
     def adopt_scorer(self, slug: str, body: Mapping[str, Any]) -> Answer[SuiteVersion]:
         return self.post(SuiteVersion, f"/suites/{quote(slug, safe='')}/scorer/", body)

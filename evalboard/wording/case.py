@@ -45,9 +45,14 @@ def describe_changes(changes: "Sequence[CaseChange]", before: str, run: str) -> 
     """Name what changed between two runs, and whether the server is the same."""
     if not changes:
         return f"No recorded fact changed between runs {before} and {run}."
-    parts = [NAMES.get(fact.what) or f"{fact.what} {fact.before} → {fact.after}" for fact in changes]
+    parts = [NAMES.get(fact.what) or _describe_fact(fact) for fact in changes]
     same = "" if {"server", "endpoint"} & {fact.what for fact in changes} else " Same server before and after."
     return f"Changed then: {listed(parts)}.{same}"
+
+
+def _describe_fact(fact: "CaseChange") -> str:
+    """Name a fact with both values. Two models or servers may have one name, such as "unknown stack"."""
+    return f"{fact.what} {fact.before} → {'another ' if fact.before == fact.after else ''}{fact.after}"
 
 
 def describe_turn(
@@ -66,3 +71,10 @@ def describe_part(n_read: int, n_runs: int) -> str:
 
 def day(at: datetime) -> str:
     return f"{at.day} {at:%b %Y}"
+
+
+def describe_deletion(what: str, at: datetime, why: str, case: str = "") -> str:
+    """Return that answers were deleted: when, and by which rule or for which reason."""
+    if case:
+        return f"The texts of case {case} were deleted on {day(at)}: {why}. Its scores and digests are kept."
+    return f"The {what} of this run's answers were deleted on {day(at)} by {why}. Scores and digests are kept."

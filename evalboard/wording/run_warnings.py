@@ -34,7 +34,7 @@ class WarnedRun:
     newest line of its history by code. n_of_cold_cache: how many repeats there are, where all but the first are copies
     of each other. n_decoded: responses that are done, with those that came to an error.
     endings: how many answers ended notably, by ending. pause: of its endpoint. deserted: the code and the facts of why
-    no worker takes it. doorbell_problem: in words.
+    no worker takes it. deletions: sentences on what was deleted. doorbell_problem: in words.
     """
 
     broken: Sequence[tuple[str, Any, Any]] = ()
@@ -68,6 +68,7 @@ class WarnedRun:
     notes: Mapping[str, str] = field(default_factory=dict)
     pause: Facts | None = None
     deserted: tuple[str, Facts] | None = None
+    deletions: Sequence[str] = ()
     doorbell_problem: str | None = None
 
     @property
@@ -452,3 +453,9 @@ def _describe_strays(strays: Facts) -> str:
         share=percent_rounded(strays["n_strays"] / strays["n_responses"]),
         agree=agree,
     )
+
+
+@warns("info", must_act=None, subject="deletion")
+def answers_deleted(run: WarnedRun) -> Iterator[str]:
+    """its traces, texts or a case were deleted; when, and by which rule or why. Scores are kept"""
+    yield from run.deletions

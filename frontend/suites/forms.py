@@ -12,7 +12,7 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import EXAMPLES
 from evalboard.core.suite import COLUMNS, SuiteText, decode_suite, read_suite_text
 from evalboard.logged.suites import slug_of
-from frontend.shell.forms import JSONText, PlainForm
+from frontend.shell.forms import JSONText, PlainForm, endpoint_choices
 from frontend.shell.lists import parse_number
 from frontend.templatetags.numbers import points
 from runs.suites import mapping_names, shipped_mapping
@@ -89,7 +89,7 @@ class SuiteForm(PlainForm):
         super().__init__(*args, **kwargs)
         choices: dict[str, Any] = self.fields
         choices["mapping"].choices = [("", "none"), *((name, name) for name in mapping_names())]
-        choices["endpoint"].choices = [(row.slug, f"{row.slug} ({row.about})") for row in endpoints]
+        choices["endpoint"].choices = endpoint_choices(endpoints)
 
     def clean_file(self) -> Any:
         """Put a file's text in place of what was pasted, so that it is there when the form is sent again."""

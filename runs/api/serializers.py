@@ -126,6 +126,7 @@ class ModelIn(Strict):
     path = Text(required=False)
     repo = Text(required=False)
     revision = Text(required=False)
+    adapter = Text(required=False)
 
 
 class Nothing(Strict):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from contextvars import copy_context
 from datetime import timedelta
 from pathlib import Path
@@ -73,7 +73,8 @@ def read_import(reading_id: int, numbers: Sequence[int]) -> None:
 
     That it is stored is written in the transaction that stores it. This is the whole work of its process.
     """
-    os.nice(NICENESS)
+    with suppress(OSError):  # where the service may not change priorities
+        os.nice(NICENESS)
     signal.signal(signal.SIGTERM, _end)
     reading = ImportReadingRecord.objects.get(pk=reading_id)
     files = [LogFile(name, Path(f"/dev/fd/{number}")) for name, number in zip(reading.names, numbers, strict=True)]
@@ -124,7 +125,7 @@ def readings_under_way() -> list[contract.ImportReading]:
 
 
 def end_lost_readings() -> None:
-    """Mark readings whose process was not heard of for a lease as failed; forget those that ended long ago."""
+    """Mark readings that were silent for a lease as failed, and forget those that ended long ago."""
     lease = timedelta(seconds=settings.LEASE_SECONDS)
     for pk in ImportReadingRecord.objects.filter(status=Status.READING, beat_at__lt=Now() - lease).values_list(
         "pk", flat=True

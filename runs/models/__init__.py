@@ -5,7 +5,7 @@ from runs.models.audit import AuditLineRecord, AuditSeal
 from runs.models.baseline import BaselineRecord, Rotation
 from runs.models.comment import CommentRecord
 from runs.models.comparison import ComparisonRecord, DivergenceRecord, ListedFrame
-from runs.models.endpoint import CallSlot, EndpointRecord, ProfileRecord
+from runs.models.endpoint import CHECKPOINT, CallSlot, EndpointRecord, ProfileRecord
 from runs.models.experiment import ExperimentArm, ExperimentRecord
 from runs.models.forced import ForcedAnswerRecord, ForcedScoringRecord
 from runs.models.identity import (
@@ -26,14 +26,25 @@ from runs.models.probe import AnswerSet, ProbeRecord
 from runs.models.release import GateRecord, PolicyRecord, ReleaseRecord, Settling, SignOffRecord, Verdict
 from runs.models.replay import ReplayRecord
 from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRecord, RunFiguresRecord, TraceBlock
+from runs.models.retention import DeletionRecord, RetentionRuleRecord
 from runs.models.rollouts import RolloutSeriesRecord, RolloutStepRecord
 from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
 from runs.models.schedule import ScheduledStart, ScheduleRecord
-from runs.models.suite import Case, Scorer, ScoringRecord, Suite, SuiteNoise, SuiteVersionRecord, TrialRecord
+from runs.models.suite import (
+    Case,
+    ImageRecord,
+    Scorer,
+    ScoringRecord,
+    Suite,
+    SuiteNoise,
+    SuiteVersionRecord,
+    TrialRecord,
+)
 from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
 from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 
 __all__ = [
+    "CHECKPOINT",
     "AnchorSetRecord",
     "AnswerSet",
     "AuditLineRecord",
@@ -47,6 +58,7 @@ __all__ = [
     "CaseFrame",
     "CommentRecord",
     "ComparisonRecord",
+    "DeletionRecord",
     "DivergenceRecord",
     "EndpointRecord",
     "EngineProcess",
@@ -59,6 +71,7 @@ __all__ = [
     "ForcedScoringRecord",
     "GateRecord",
     "IdempotencyKey",
+    "ImageRecord",
     "ImportReadingRecord",
     "ImportRecord",
     "JudgingRecord",
@@ -76,6 +89,7 @@ __all__ = [
     "RepeatScore",
     "ReplayRecord",
     "ResponseRecord",
+    "RetentionRuleRecord",
     "RolloutSeriesRecord",
     "RolloutStepRecord",
     "Rotation",

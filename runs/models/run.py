@@ -27,7 +27,8 @@ class RunRecord(models.Model):
     endpoint = models.ForeignKey("runs.EndpointRecord", on_delete=models.PROTECT, related_name="runs")
     profile = models.ForeignKey("runs.ProfileRecord", on_delete=models.PROTECT, related_name="runs")
     model_override = models.JSONField(
-        null=True, help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}'
+        null=True,
+        help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}; or {"adapter"}',
     )
     seed = models.BigIntegerField(
         null=True, help_text="what the seed of every call follows from; null: the profile's, for every call"
@@ -102,6 +103,8 @@ class RunRecord(models.Model):
         "(contract.facts.SettingsSeen); null: it has not ended",
     )
     failure = models.TextField(blank=True)
+    traces_deleted_at = models.DateTimeField(null=True, help_text="by a rule of retention (runs.retention)")
+    texts_deleted_at = models.DateTimeField(null=True, help_text="likewise; the traces went before")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
     created_at = models.DateTimeField(db_default=Now())
     ran_at = models.DateTimeField(

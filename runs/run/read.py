@@ -8,7 +8,7 @@ from typing import Any
 from evalboard.contract import run as contract
 from evalboard.contract.bucket import Bucket, BucketRepeat, Noise, Strays
 from evalboard.contract.figures import BucketFigures
-from evalboard.contract.parts import ModelServed
+from evalboard.core.compare import name_served
 from evalboard.core.profile import is_serving_known, read_seats
 from evalboard.wording import run as wording
 from evalboard.wording.run import split_code
@@ -22,6 +22,7 @@ from runs.run import read_facts
 from runs.run.estimates import read_costs
 from runs.run.read_cases import CaseLists, Pick, case_lists
 from runs.run.read_columns import drawn_points, run_range
+from runs.run.read_deletions import list_deletions
 from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts, is_waiting
 from runs.run.read_list import paused_endpoint, row_of
 from runs.run.read_shards import ShardLines, read_lines
@@ -188,6 +189,7 @@ def _warnings(
         is_stack_unknown=run.is_reported and not all(known),
         notes={event.code: event.text for event in facts.events} if run.is_reported else {},
         pause=facts.pause,
+        deletions=list_deletions(run),
         deserted=why if why is not None and is_deserted(facts) else None,
         doorbell_problem=facts.doorbell_problem,
     )
@@ -393,7 +395,7 @@ def _bucket(facts: ServedFacts, bucket: models.BucketRecord, names: Mapping[int,
     return Bucket(
         id=str(bucket.pk),
         backend=names[bucket.pk],
-        model=ModelServed(name=bucket.model.name, digest=bucket.model.digest),
+        model=name_served(bucket.model),
         fingerprint=describe_fingerprint(fingerprint, names[bucket.pk]),
         batch_class=bucket.batch_class,
         model_reported=fingerprint.manifest.get("source", {}).get("model_reported"),

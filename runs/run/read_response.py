@@ -26,6 +26,7 @@ from runs import acts
 from runs.models import Case, RepeatRecord, ResponseRecord, RunRecord, TraceBlock
 from runs.pairs import pair_facts, stored_words
 from runs.pairs.scored_answers import LentWords, lend_words
+from runs.run.read_deletions import list_deletions
 from runs.store import read_scored, require_row
 
 PROMPT_TOKENS = 4000  # of a prompt that a page shows
@@ -95,6 +96,7 @@ class ResponsePage:
     same_trace_repeats: tuple[int, ...]
     previous_case_id: str | None
     next_case_id: str | None
+    deletions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,7 @@ def response_page(run_id: int, *, repeat: int, case_id: str, at: int | None = No
         ),
         previous_case_id=neighbours.get(case.index - 1),
         next_case_id=neighbours.get(case.index + 1),
+        deletions=tuple(list_deletions(stored.run, case_id)),
     )
 
 

@@ -31,7 +31,7 @@ from evalboard.logged.suites import MAX_SLUG
 from runs import acts
 from runs.catalogue import policies
 from runs.models import Case, Scorer, Suite, SuiteVersionRecord
-from runs.store import bulk, require_row, take_as_long_as_it_takes
+from runs.store import bulk, keep_images, require_row, take_as_long_as_it_takes
 from runs.suites.own_scorers import bind_document
 
 CASES_PER_COPY = 2000
@@ -77,9 +77,11 @@ def _store(parsed: SuiteDocument, newest: int | None = None) -> tuple[SuiteVersi
             bulk.copy_rows(part)
 
     n_cases = len(parsed.cases)
-    return keep_version(
-        parsed, digest=parsed.digest, plan=plan, n_cases=n_cases, store_cases=store_cases, newest=newest
-    )
+    with transaction.atomic():
+        keep_images(parsed.cases)
+        return keep_version(
+            parsed, digest=parsed.digest, plan=plan, n_cases=n_cases, store_cases=store_cases, newest=newest
+        )
 
 
 def keep_version(

@@ -40,6 +40,7 @@ from runs.models import (
 )
 from runs.release import create_release
 from runs.replays import claim_replay, create_replay, finish_replay, record_result
+from runs.retention import create_rule
 from runs.schedules import create_schedule
 from runs.webhooks import create_webhook
 from runs.webhooks.webhooks import EVENTS
@@ -149,6 +150,7 @@ def make(person: Any) -> Rows:
         "batch": _probed("batch", prompts=1, copies=4).pk,
         "other_batch": _probed("batch", prompts=1, copies=4).pk,
         "import_id": _imported(person),
+        "rule_id": create_rule(what="traces", days=900, user=person).pk,
         "reading_id": _failed_reading(),
         "release_id": release.pk,
         "fingerprint_id": first,
@@ -340,6 +342,13 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("experiment", take("experiment_id")),
         Good("probe_calls", take("probe_id"), query={"page_size": 2}),
         Good("probes_held", {"probe_id": of["batch"], "other": of["other_batch"]}),
+        Good("retention_rules"),
+        Good("create_retention_rule", body={"what": "texts", "days": 30, "suite": of["slug"], "label": "branch=old"}),
+        Good("retention_rule", take("rule_id")),
+        Good("delete_retention_rule", take("rule_id")),
+        Good("due_deletions"),
+        Good("suite_storage"),
+        Good("deletions"),
         Good("imported_logs"),
         Good("import_log", body={"files": [LOG]}, media=FORM),
         Good("import_log", body={"files": [LOG]}, media=FORM),
@@ -402,6 +411,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("export_experiment_markdown", {"experiment_id": rows.experiment}),
         Good("cancel_experiment", {"experiment_id": rows.experiment}),
         Good("delete_experiment", {"experiment_id": rows.experiment}),
+        Good("purge_case", body={"suite": of["slug"], "case": CASE, "reason": "Asked for.", "voids_sign_offs": True}),
     ]
 
     def as_is(each: Good) -> Callable[[], Good]:

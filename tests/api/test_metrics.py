@@ -1,5 +1,6 @@
 """/metrics: what stands in the database, and what this server answered."""
 
+import json
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from django.conf import LazySettings
 from django.db.models.functions import Now
 from prometheus_client.parser import text_string_to_metric_families
+from ruamel.yaml import YAML
 
 from runs.models import EndpointRecord, EngineProcess, Shard
 from runs.store import history
@@ -42,6 +44,7 @@ def test_an_empty_installation_has_zeros_and_no_gaps(api: Api) -> None:
     assert ("evalboard_doorbell_up",) not in found
 
 
+@pytest.mark.nightly
 def test_runs_shards_and_waiting_are_counted_by_pool(api: Api) -> None:
     build.finished_run()
     build.endpoint("big", pool="gpu")
@@ -121,3 +124,29 @@ def test_every_metric_is_documented_and_no_other(api: Api, settings: LazySetting
     shown = set(re.findall(r"^# HELP (evalboard_\w+)", text, re.MULTILINE))
     assert len(shown) == 13
     assert set(re.findall(r"^\| `(\w+)`", PAGE, re.MULTILINE)) == shown
+
+
+def test_the_dashboard_and_the_alerts_ask_for_metrics_and_labels_that_exist(api: Api) -> None:
+    """Each expression's metrics, with the labels that it filters, groups or shows by."""
+    documented = dict(re.findall(r"^\| `(evalboard_\w+)` \|([^|]*)\|", PAGE, re.M))
+    labels = {name: set(re.findall(r"`(\w+)`", named)) for name, named in documented.items()}
+    folder = Path(__file__).resolve().parents[2] / "deploy" / "monitoring"
+    rules = YAML(typ="safe").load(folder / "alerts.yml")["groups"][0]["rules"]
+    panels = json.loads((folder / "dashboard.json").read_text())["panels"]
+    shown = [(rule["expr"], rule["annotations"]["summary"]) for rule in rules]
+    shown += [(target["expr"], target["legendFormat"]) for panel in panels for target in panel["targets"]]
+    seen = set()
+    for expression, text in shown:
+        metrics = {re.sub("_(bucket|count|sum)$", "", name) for name in re.findall(r"evalboard_\w+", expression)}
+        if not metrics:
+            assert expression == 'up{job="evalboard"} == 0'
+            continue
+        assert metrics <= labels.keys(), expression
+        known = set().union(*(labels[name] for name in metrics)) | {"le"}
+        by = re.findall(r"(?:by|on) \(([\w, ]+)\)", expression)
+        used = {name for group in by for name in group.split(", ")}
+        used |= set(re.findall(r"[{,]\s*(\w+)\s*[=!]", expression))
+        used |= set(re.findall(r"\{\{ ?(?:\$labels\.)?(\w+)", text))
+        assert used <= known, expression
+        seen |= metrics
+    assert labels.keys() - seen == set(), "a metric that neither shows"

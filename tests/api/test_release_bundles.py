@@ -123,6 +123,7 @@ def test_a_no_ship_holds_too_and_has_the_worst_cases(worse: ReleaseRecord, tmp_p
     assert all(row["pair"]["positions"] for row in rows)
 
 
+@pytest.mark.nightly
 def test_a_changed_byte_is_noticed_wherever_it_stands(ship: ReleaseRecord, tmp_path: Path) -> None:
     sign(ship)
     data, path = bundle(ship), tmp_path / "release.zip"

@@ -268,6 +268,7 @@ def sign(api: Api, release: dict[str, Any], decision: str = "approve", **changes
     return api.post(f"/releases/{release['id']}/signoffs/", body)
 
 
+@pytest.mark.nightly
 def test_a_ship_is_approved_and_the_sign_off_stays_with_the_release(api: Api, ship: dict[str, Any]) -> None:
     answer = sign(api, ship, note="Good.")
     line = answer.json()
@@ -405,6 +406,7 @@ def open_release(unsettled: ReleaseRecord) -> dict[str, Any]:
     return body
 
 
+@pytest.mark.nightly
 def test_the_plan_says_what_settling_costs(api: Api, open_release: dict[str, Any]) -> None:
     answer = api.get(f"/releases/{open_release['id']}/settle/").json()
     plan = answer["plan"]
@@ -418,6 +420,7 @@ def test_the_plan_says_what_settling_costs(api: Api, open_release: dict[str, Any
     assert (plan["n_responses"], plan["refused"]) == (2 * n_more * N_CASES, None)
 
 
+@pytest.mark.nightly
 def test_agreeing_to_the_plan_adds_the_repeats_to_both_sides(api: Api, open_release: dict[str, Any]) -> None:
     plan, path = open_release["settle"], f"/releases/{open_release['id']}/settle/"
     other = api.post(path, {"look": plan["look"], "n_responses": plan["n_responses"] + 1})
@@ -464,6 +467,7 @@ def test_a_side_runs_again_by_a_key_once_and_both_in_turn(api: Api, baseline: Ru
     assert {made.suite_version_id, made.endpoint_id} == {baseline.suite_version_id, baseline.endpoint_id}
 
 
+@pytest.mark.nightly
 def test_a_side_that_cannot_run_again_is_refused_by_the_rule_of_its_run(
     api: Api, baseline: RunRecord, ship: dict[str, Any]
 ) -> None:

@@ -1,11 +1,13 @@
 """What people do: each act is one service call, and a refusal becomes words beside what they asked."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
+from django.utils import timezone
 from sesame.utils import get_parameters
 
 from frontend.shell.forms import FORM_KEY
@@ -21,11 +23,19 @@ from runs.models import (
     RunRecord,
     ScheduleRecord,
 )
+from tests import build
 from tests.frontend.conftest import form_key
 from tests.frontend.stage import SLUG
 from tests.nightly import nightly
 
 GOOD = {"suite": SLUG, "endpoint": "local", "profile": "pinned", "repeats": "3", "checkpoint": "", "labels": ""}
+
+
+def test_a_paused_endpoint_is_the_last_choice_of_a_form(stage, engineer):
+    build.endpoint("aa-paused")
+    EndpointRecord.objects.filter(slug="aa-paused").update(rests_until=timezone.now() + timedelta(minutes=4))
+    page = engineer.get("/runs/new/").content.decode()
+    assert page.index('value="local"') < page.index('value="aa-paused"')
 
 
 def test_a_run_is_started_from_the_form_with_its_labels(stage, engineer):
@@ -179,6 +189,7 @@ def test_the_search_that_finds_an_act_alone_does_not_say_that_it_found_nothing(s
     assert "Run again" in found
 
 
+@pytest.mark.nightly
 def test_cancelling_and_adding_repeats_lead_back_to_the_run(stage, engineer):
     run = stage.run_in("finished")
     added = engineer.post(f"/runs/{run.pk}/repeats/", {"n": "2"}, follow=True)
@@ -189,6 +200,7 @@ def test_cancelling_and_adding_repeats_lead_back_to_the_run(stage, engineer):
     assert run.is_cancel_wanted
 
 
+@pytest.mark.nightly
 def test_a_refusal_of_the_service_is_shown_on_the_page(stage, engineer):
     run = stage.run_in("finished")
     answer = engineer.post(f"/runs/{run.pk}/cancel/", follow=True)

@@ -163,6 +163,7 @@ def waiting():
     return waiting_releases(with_outcome(ReleaseRecord.objects.all()))
 
 
+@pytest.mark.nightly
 def test_a_no_ship_says_which_tag_and_what_broke(viewer):
     release_runs.policies()
     cases = [
@@ -266,6 +267,7 @@ def test_rotations_are_news_for_a_week(settings, viewer, days, is_shown):
     assert ("1 baseline expired." in words_of(viewer.get("/"))) is is_shown
 
 
+@pytest.mark.nightly
 def test_a_probe_that_found_something_bad_stands_here_until_a_newer_one_does_not(viewer):
     probes.ask("seed")
     bad = probes.served(probes.ignored())

@@ -147,6 +147,7 @@ def test_a_comparison_counts_all_its_repeats_and_its_lists_hold_them(released: R
     assert len({case for cases in lists.values() for case in cases}) == sum(map(len, lists.values()))
 
 
+@pytest.mark.nightly
 def test_the_list_says_how_many_would_stand_there_by_chance_and_marks_what_is_beyond_it(
     released: ReleaseRecord, viewer: Client
 ) -> None:

@@ -59,6 +59,7 @@ def test_it_opens_on_the_broken_cases_with_both_answers_where_they_part(pair, vi
     assert lost[0] == 5
 
 
+@pytest.mark.nightly
 def test_filters_by_what_the_numbers_say_and_the_search_combine_with_the_outcome(pair, viewer):
     page = page_of(viewer, pair, "?outcome=unstable")
     chips = page[page.index('aria-label="Show"') :].partition("</p>")[0]
@@ -140,6 +141,7 @@ def test_the_ledger_says_how_far_noise_alone_moves_each_cause(pair, viewer):
     assert 0 < min(each) < max(each) <= whole
 
 
+@pytest.mark.nightly
 def test_clusters_are_of_the_broken_cases(pair, viewer):
     page = page_of(viewer, pair)
     part, by_tag = page[page.index("have in common") :].split("</ul>")[:2]

@@ -102,6 +102,7 @@ def test_the_waterfall_ends_where_the_total_does(moved):
             assert bar.parts[-1].end == pytest.approx(bar.end, abs=0.01)
 
 
+@pytest.mark.nightly
 def test_time_and_tokens_stand_beside_the_score(moved, viewer):
     ResponseRecord.objects.filter(repeat__run=moved[0]).update(decode_seconds=2.0, n_tokens=10, n_prompt_tokens=7)
     ResponseRecord.objects.filter(repeat__run=moved[1]).update(decode_seconds=4.0, n_tokens=20, n_prompt_tokens=7)
@@ -109,7 +110,7 @@ def test_time_and_tokens_stand_beside_the_score(moved, viewer):
     assert [(speed.median_seconds, speed.tokens) for speed in speeds] == [(2.0, 10.0), (4.0, 20.0)]
     assert [speed.n_responses for speed in speeds] == [30, 29]
     page = words_of(page_of(viewer, moved))
-    assert "Median time 2.0 s 4.0 s 95 % within 2.0 s 4.0 s Tokens out 10 20 Tokens in 7 7 " in page
+    assert "baseline 2.0 s 2.0 s 10 7 candidate 4.0 s 4.0 s 20 7 " in page
     line = "An answer: median 2.00 s to 4.00 s, 95 % within 2.00 s to 4.00 s, tokens out 10.00 to 20.00."
     assert line in render_comparison(report_of(moved))
 
@@ -152,6 +153,7 @@ def test_each_part_of_the_bar_leads_to_a_list_of_as_many_cases(moved, viewer):
     assert "case-009" in lists["missing"]
 
 
+@pytest.mark.nightly
 def test_a_case_of_one_text_shows_it_once_and_opens_to_it(moved, viewer):
     page = page_of(viewer, moved, "?outcome=same_text")
     rows = re.findall(r'<tr><th scope="row">.*?</tr>', page, re.S)
@@ -222,6 +224,7 @@ def test_equal_repeats_of_a_case_are_one_line(stage, viewer):
     assert len(re.findall(r'<a class="mono" href="[^"]*case-005', page)) == 1
 
 
+@pytest.mark.nightly
 def test_two_equal_runs_say_that_nothing_moved(stage, viewer):
     page = page_of(viewer, two_runs.make({}, {}))
     assert "Nothing changed:" in page

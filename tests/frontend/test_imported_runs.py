@@ -143,6 +143,7 @@ def test_a_release_of_imported_runs_offers_no_run_that_nobody_here_can_make(engi
     assert "was read from a log" in page_of(engineer, f"/releases/{release.pk}/rerun/?side=candidate")
 
 
+@pytest.mark.nightly
 def test_a_log_that_broke_off_is_not_offered_to_be_judged_and_one_that_lacks_little_is(engineer: Client) -> None:
     short = page_of(engineer, f"/runs/{logs.stored(broken_off()).pk}/")
     again = logs.response("sea", 2, error="HTTP 500")
@@ -200,6 +201,7 @@ def test_a_release_over_a_cached_log_says_why_and_leads_to_the_import_of_a_fresh
     assert "Import the new log" in text
 
 
+@pytest.mark.nightly
 def test_an_endpoint_known_by_logs_alone_offers_no_run(engineer: Client) -> None:
     run = logs.stored(tokens())
     set_baseline(suite=run.suite_version.suite.slug, run=run.pk, reason="As logged.", user=build.user("setter"))

@@ -36,6 +36,7 @@ def text_of(response: Any) -> str:
     return response.content.decode()
 
 
+@pytest.mark.nightly
 def test_a_log_is_said_to_be_the_second_of_a_run(engineer: Client) -> None:
     def log(number: int) -> bytes:
         """A call with its prompt, answered as ever."""

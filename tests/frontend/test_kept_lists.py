@@ -67,6 +67,7 @@ def test_a_later_page_reads_no_column_and_chooses_no_pair(pair, viewer, monkeypa
     assert clusters(viewer, pair) == groups
 
 
+@pytest.mark.nightly
 def test_what_an_earlier_version_kept_is_judged_anew(pair, viewer, monkeypatch):
     first = listed(viewer, pair)
     made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
@@ -77,6 +78,7 @@ def test_what_an_earlier_version_kept_is_judged_anew(pair, viewer, monkeypatch):
     assert listed(viewer, pair) == first
 
 
+@pytest.mark.nightly
 def test_a_look_at_more_repeats_than_there_are_is_one_at_all_and_is_not_kept(pair, monkeypatch):
     made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
     everything = case_outcomes(made.pk, "unstable")

@@ -58,6 +58,7 @@ def test_the_suite_scores_it_by_bucket_and_gives_no_whole(mixed, viewer):
     assert "50.0" in rows
 
 
+@pytest.mark.nightly
 def test_its_own_page_and_the_chooser_say_so(mixed, viewer):
     page = unescape(viewer.get(f"/runs/{mixed.pk}/").content.decode())
     assert "2 buckets answered this run. Each is scored separately, and no verdict reads a pooled score." in page
@@ -103,6 +104,7 @@ def test_the_api_warns_in_every_shape(mixed, client_of):
     assert sorted(line["repeats"] for line in history) == [[50.0, 50.0], [100.0, 100.0]]
 
 
+@pytest.mark.nightly
 def test_parts_of_repeats_weigh_what_they_hold(db, viewer):
     """One bucket got one of two right, and one of one: two thirds, and not the mean of 50 and 100."""
     one, other = build.process(build.bucket("float32")), build.process(build.bucket("bfloat16"))

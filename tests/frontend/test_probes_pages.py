@@ -144,6 +144,7 @@ def test_every_state_has_a_page_even_with_the_fewest_numbers(viewer: Client, kin
         assert "calls with an answer 1 of 4" in text_of(response)
 
 
+@pytest.mark.nightly
 def test_the_list_names_what_needs_somebody_by_the_newest_of_each_kind(viewer: Client) -> None:
     assert "No probes yet" in text_of(viewer.get("/probes/"))
     probes.ask("batch", parameters={"prompts": 1, "copies": 8, "load": 0})

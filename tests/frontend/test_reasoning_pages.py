@@ -60,6 +60,7 @@ def test_a_response_that_was_cut_while_it_thought_says_so_and_so_does_its_run(ru
     assert "1 answer was cut inside the thinking and scores 0. Raise max_tokens." in run
 
 
+@pytest.mark.nightly
 def test_a_pair_says_where_inside_the_thinking_it_parted(runs, viewer):
     page = text_of(viewer.get(pair_address.pair_url(runs[0].pk, runs[1].pk, "case-005", repeats=(1, 1))))
     assert "They differ inside the thinking, from token 1 of 3 (baseline) and 5 (candidate)." in page

@@ -92,6 +92,7 @@ def test_the_form_says_what_each_choice_means(manager, two_runs):
     assert "An advisory one never changes the verdict." in words
 
 
+@pytest.mark.nightly
 def test_another_suite_is_added_without_a_script_and_keeps_what_was_typed(manager, two_runs):
     baseline, candidate = two_runs
     typed = {"n_gates": "1", "gate-0-candidate": candidate.pk, "gate-0-baseline": baseline.pk, "labels": "x=y"}
@@ -257,6 +258,7 @@ def test_settling_asks_for_the_budget_and_runs_what_was_confirmed(client_of, mad
     assert [run.repeats.count() for run in (gate.baseline_run, gate.candidate_run)] == [10, 10]
 
 
+@pytest.mark.nightly
 @of_kind("inconclusive")
 def test_a_budget_that_nobody_saw_is_refused(client_of, made):
     asked = {"look": "10", "n_responses": "299"}
@@ -414,6 +416,7 @@ def test_where_the_load_moves_bits_both_sides_are_run_again_in_turn(client_of):
     assert (baseline.repeats.count(), candidate.repeats.count()) == (5, 5)
 
 
+@pytest.mark.nightly
 @of_kind("not_comparable")
 def test_a_pinned_side_is_run_again_alone(client_of, made):
     page = client_of("engineer").get(f"/releases/{made.pk}/rerun/?side=baseline").content.decode()

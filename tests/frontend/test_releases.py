@@ -129,6 +129,7 @@ def test_the_ruler_names_the_interval_and_the_reach(manager, made):
     assert gate.reach is not None
 
 
+@pytest.mark.nightly
 @of_kind("no_ship")
 def test_why_it_moved_ends_in_the_difference_and_leads_to_the_comparison(manager, made):
     page = page_of(manager, made)
@@ -284,6 +285,7 @@ def test_an_empty_list_says_why_and_names_the_command(manager):
     assert "evalboard release" in page
 
 
+@pytest.mark.nightly
 @of_kind("ship")
 def test_the_list_goes_on_to_older_releases(manager, monkeypatch, made):
     monkeypatch.setattr("frontend.release.views.RELEASES_PER_PAGE", 1)

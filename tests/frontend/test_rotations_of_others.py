@@ -67,12 +67,14 @@ def test_what_a_probe_alone_has_seen_is_a_rotation_as_of_a_run(version: Any, kin
     assert Rotation.objects.count() == 1
 
 
+@pytest.mark.nightly
 def test_who_gave_less_of_a_probe_joins(version: Any) -> None:
     chosen(answered(version, "a"))
     probed("routing", *["b"] * 9, "a")
     assert not Rotation.objects.exists()
 
 
+@pytest.mark.nightly
 def test_a_probe_that_nothing_names_the_answers_of_shows_none(version: Any) -> None:
     chosen(answered(version, "a"))
     assert probed("routing", "").bucket is None
@@ -98,6 +100,7 @@ def test_a_run_that_began_before_the_newest_rotation_shows_no_other(version: Any
     assert Rotation.objects.count() == 1
 
 
+@pytest.mark.nightly
 def test_it_is_of_the_endpoint_whatever_the_profile_and_of_no_other_endpoint(version: Any) -> None:
     mine, other = chosen(answered(version, "a")), chosen(answered(version, "a", under="fast"))
     probes.remote("elsewhere", line="elsewhere")

@@ -79,6 +79,7 @@ def test_a_row_has_the_answer_of_the_first_repeat_that_failed(pair, viewer):
     assert f'/repeats/{marks[case].index("fail") + 1}/cases/{case}/" title' in listed[case]
 
 
+@pytest.mark.nightly
 def test_the_search_looks_into_answers_and_its_counts_are_of_what_it_lists(pair, viewer):
     page = page_of(viewer, pair[1], "?q=Shall+I+tell")
     listed = rows(page)

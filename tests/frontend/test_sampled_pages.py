@@ -44,6 +44,7 @@ def unnamed():
     return judged.run(judged.suite(n_cases=60), SOMETIMES, by=build.process(), under="sampled")
 
 
+@pytest.mark.nightly
 def test_a_sampled_run_says_how_it_was_drawn_and_raises_no_alarm(sampled, engineer):
     page = text_of(engineer.get(f"/runs/{sampled.pk}/"))
     assert re.search(r"<bdi>seed</bdi> <bdi>7</bdi>|seed 7[,<]", page.split("<dt>sampling</dt>")[1][:400])
@@ -102,6 +103,7 @@ def n_measured(run):
     return [measured.n_repeats for measured in found.values()]
 
 
+@pytest.mark.nightly
 def test_a_release_says_in_one_sentence_why_it_may_be_believed(unnamed, engineer):
     ours, theirs = unnamed, like(unnamed)
     release = judged.release(ours, theirs)
@@ -124,6 +126,7 @@ def test_running_a_side_again_takes_the_seed_of_the_other(sampled, other, engine
     assert RunRecord.objects.latest("pk").seed == 7
 
 
+@pytest.mark.nightly
 def test_the_form_takes_a_seed_and_says_where_one_can_mean_nothing(engineer, db):
     build.suite()
     build.endpoint()

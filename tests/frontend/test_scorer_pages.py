@@ -66,6 +66,15 @@ def test_another_scorer_is_tried_on_the_newest_run_and_adopted(engineer: Client,
     assert re.search(r"the run’s version’s .* the suite’s", words_of(adopted))
 
 
+def test_the_run_is_chosen_from_those_of_the_suite_logs_among_them(engineer: Client) -> None:
+    version = push()
+    older, newer = (build.finished_run(("blue", answer, "red"), version=version) for answer in ("Blue", "blue"))
+    RunRecord.objects.filter(pk=older.pk).update(status="incomplete")
+    choice = html_of(engineer.get(PAGE)).partition('<select id="run"')[2].partition("</select>")[0]
+    assert re.findall(r'value="(\d+)"( selected)?', choice) == [(str(newer.pk), " selected"), (str(older.pk), "")]
+    assert f"Run {older.pk} , by each scorer" in words_of(engineer.get(f"{PAGE}?run={older.pk}"))
+
+
 def test_what_does_not_suit_stands_at_the_form(engineer: Client) -> None:
     run = build.finished_run(("blue", "Blue", "red"), version=push())
     refused = engineer.post(f"{PAGE}?run={run.pk}", {"act": "try", "scorer": "number", "options": ""})
@@ -74,6 +83,7 @@ def test_what_does_not_suit_stands_at_the_form(engineer: Client) -> None:
     assert engineer.get(f"{PAGE}?run=999999").status_code == 404
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_the_page_follows_a_teams_scorer_until_its_scores_are_there(
     engineer: Client, settings: Any, tmp_path: Path

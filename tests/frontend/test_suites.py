@@ -122,6 +122,7 @@ def test_the_table_has_the_numbers_of_the_chart(made, viewer):
     assert len(told) == len(made.runs)
 
 
+@pytest.mark.nightly
 def test_the_rows_name_the_baseline_what_expired_and_the_noise_floor(made, viewer):
     words = words_of(viewer.get(PAGE))
     assert f"current baseline: run {made.current.run_id}" in words
@@ -205,6 +206,7 @@ def test_the_suite_of_a_reference_set_says_whose_it_is(settings, viewer):
     assert f"Its reference set runs as {SLUG}-reference" in words_of(viewer.get(PAGE))
 
 
+@pytest.mark.nightly
 def test_what_ran_on_todays_stack_is_accepted_and_the_one_before_stays(settings, manager):
     expired, noticed = history_stage.rotated()
     page = html_of(manager.get(f"{PAGE}?run={noticed.pk}"))
@@ -322,6 +324,7 @@ def test_the_list_says_how_far_a_suite_in_parts_is_and_what_was_wrong_with_it(vi
     assert f"of whole: 1 case is read, {size} of {size}" in words_of(viewer.get("/suites/"))
 
 
+@pytest.mark.nightly
 def test_a_bucket_of_the_key_focuses_the_page_on_it(made, viewer):
     bucket = made.candidate.bucket_id
     whole, alone = (viewer.get(f"{PAGE}{query}").content.decode() for query in ("", f"?bucket={bucket}"))

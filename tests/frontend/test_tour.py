@@ -87,6 +87,7 @@ def test_a_page_outside_the_tour_says_nothing_of_it(sample: None, viewer: Any) -
         assert "Tour, " not in page_of(viewer, path), path
 
 
+@pytest.mark.nightly
 def test_one_click_ends_it_for_one_person_for_good(sample: None, viewer: Any, engineer: Any) -> None:
     run = re.search(r'href="(/runs/\d+/\?tour=1)"', tour_of_board(viewer))
     assert viewer.post("/tour/end/").headers["Location"] == "/"

@@ -20,7 +20,7 @@ from tests.casts import cast
 from tests.frontend import two_runs
 from tests.frontend.stage import HOSTILE, HOSTILE_ID
 from tests.frontend.two_runs import END_ROW, said, sure, tie
-from tests.nightly import nightly
+from tests.nightly import few, nightly
 
 TOKEN = re.compile(r'<a class="token([^"]*)" href="[^"]*" data-position="(\d+)" aria-label="([^"]*)"([^>]*)>(.*?)</a>')
 CASE = "case-005"
@@ -68,6 +68,7 @@ def test_the_outlined_tokens_are_the_first_whose_stored_ids_differ(near_tie, vie
     assert "From 4 on the two sides read different texts" in page
 
 
+@pytest.mark.nightly
 def test_the_lines_of_both_sides_begin_at_the_same_positions(stage, viewer):
     shared = [sure(token) for token in (4, 5, 6, 7) * 40]
     runs = two_runs.make(
@@ -93,6 +94,7 @@ def test_words_of_marks_that_are_close_stand_above_each_other(stage, viewer):
         assert ["raised" in each for each in classes if {"onset", "flip"} & set(each)] == raised
 
 
+@pytest.mark.nightly
 def test_a_position_of_the_address_is_selected_on_both_sides_and_nonsense_leads_to_the_flip(near_tie, viewer):
     page = page_of(viewer, near_tie, query="&at=1")
     assert [[token[1] for token in side if "aria-current" in token[3]] for side in sides(page)] == [["1"], ["1"]]
@@ -127,7 +129,7 @@ def test_a_side_that_ends_earlier_is_hatched_without_a_flip(stage, viewer):
     assert "This side has ended." in page_of(viewer, runs, query="&at=3&part=at")
 
 
-@pytest.mark.parametrize("rows", [[], [sure(4)]])
+@pytest.mark.parametrize("rows", few([[], [sure(4)]], 1))
 def test_an_empty_trace_has_a_page(stage, viewer, rows):
     runs = two_runs.make({5: said(5, [])}, {5: said(5, rows)})
     page = page_of(viewer, runs)
@@ -156,6 +158,7 @@ def test_only_equal_traces_are_said_to_be_the_same_to_the_bit(compared, words):
     assert words in render_to_string("compare/_pair_finding.html", {"pair": pair})
 
 
+@pytest.mark.nightly
 def test_what_neither_side_knows_is_neither_a_difference_nor_equal(stage, viewer):
     runs = two_runs.make({}, {})
     ResponseRecord.objects.filter(repeat__run=runs[0]).update(n_cached_tokens=None, n_preemptions=None)
@@ -167,6 +170,7 @@ def test_what_neither_side_knows_is_neither_a_difference_nor_equal(stage, viewer
     assert "<dt>cached tokens</dt><dd>unknown on both sides</dd>" in rest
 
 
+@pytest.mark.nightly
 def test_another_vocabulary_makes_the_page_approximate(stage, viewer):
     by = stage.engine(stage.worker("other"), dtype="bfloat16")
     two_runs.other_words(by, [b"", b"Bl", b"ue", b" is", b" a", b" red", b"."])
@@ -212,6 +216,7 @@ def test_weird_tokens_are_drawn_and_cannot_run(stage, viewer):
     assert drawn[4] == "⟨U+0007⟩⟨U+0000⟩"
 
 
+@pytest.mark.nightly
 def test_prompts_that_differ_are_shown_token_by_token(stage, viewer):
     runs = two_runs.make(
         {5: said(5, [sure(1), END_ROW], prompt=(4, 5, 6, 9))}, {5: said(5, [sure(1), END_ROW], prompt=(4, 5, 7, 9))}
@@ -359,6 +364,7 @@ def test_the_question_comes_first_and_every_text_can_be_copied(near_tie, viewer)
     assert f"/cases/{CASE}/" in main.split("all runs of this case")[0]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("at", "has_chart"), [(2, False), (3, True)])
 def test_a_flip_within_the_first_three_positions_has_no_charts(stage, viewer, at, has_chart):
     before, after = [sure(5)] * at, [sure(6)] * 12
@@ -368,6 +374,7 @@ def test_a_flip_within_the_first_three_positions_has_no_charts(stage, viewer, at
     assert "Margins and gaps, position by position" in page or has_chart
 
 
+@pytest.mark.nightly
 def test_two_answers_are_compared_word_by_word(stage, viewer):
     ours, theirs = (
         said(5, [sure(5), END_ROW], text="the sky is blue"),

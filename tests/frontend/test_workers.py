@@ -147,6 +147,7 @@ def test_a_pool_with_work_and_no_worker_gives_the_command(stage, viewer):
     assert "No worker" not in text_of(viewer.get("/"))
 
 
+@pytest.mark.nightly
 def test_redis_that_does_not_answer_is_told_where_somebody_waits_for_it(stage, viewer, settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     run, by = stage.start(), stage.worker()
@@ -182,6 +183,7 @@ def test_a_run_says_why_every_worker_of_its_pool_leaves_it_alone(stage, viewer):
     assert 'data-code="no_matching_worker"' not in text_of(viewer.get(f"/runs/{run.pk}/"))
 
 
+@pytest.mark.nightly
 def test_a_run_says_that_the_others_rest(stage, viewer):
     run = stage.start()
     put(stage.worker("one"), rests_until=Now() + timedelta(minutes=5))
@@ -192,6 +194,7 @@ def test_a_run_says_that_the_others_rest(stage, viewer):
     assert "The others do not take this run. No GPU is there." in page
 
 
+@pytest.mark.nightly
 def test_a_run_says_that_it_pauses_after_a_failed_start_and_that_all_are_busy(stage, viewer):
     run, by = stage.start(), stage.worker()
     fail_start(lease=claim_shard(worker=by), reason="No room on the GPU.")
@@ -218,6 +221,7 @@ def test_a_run_shows_who_works_on_it_and_who_fell_silent(stage, viewer):
     assert "<bdi>two</bdi></b>, which fell silent: another takes it over when its lease ends" in part
 
 
+@pytest.mark.nightly
 def test_the_history_of_a_run_under_way_is_sent_again_only_when_it_goes_on(stage, viewer):
     run, by = stage.start(), stage.worker("node-7")
     lease = claim_shard(worker=by)

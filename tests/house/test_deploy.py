@@ -1,6 +1,7 @@
 """Dockerfile, compose.yaml and deploy/ fit the product: what they name exists, and what must hold stands there."""
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 COMPOSE: dict[str, Any] = YAML(typ="safe").load(ROOT / "compose.yaml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = {"migrate", "web", "scheduler", "worker"}
+OURS = {"migrate", "web", "scheduler", "worker", "caller"}
 
 
 def stages() -> dict[str, str]:
@@ -23,7 +24,7 @@ def stages() -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def test_a_team_has_six_services():
+def test_a_team_has_its_services():
     assert set(SERVICES) == OURS | {"postgres", "redis"}
 
 
@@ -141,3 +142,37 @@ def test_the_example_sets_what_compose_asks_for_and_nothing_unknown():
     example = set(re.findall(r"^([A-Z_]+)=", (ROOT / "deploy" / "example.env").read_text(), re.M))
     asked = re.findall(r"\$\{([A-Z_]+)(:\?)?", (ROOT / "compose.yaml").read_text())
     assert {name for name, must in asked if must} <= example <= {name for name, _ in asked}
+
+
+def test_every_setting_reaches_the_services():
+    """Compose passes .env as a whole, and units pass the files of /etc/evalboard; only a caller has keys."""
+    for name in OURS:
+        files = [each["path"] for each in SERVICES[name]["env_file"]]
+        assert files == [".env", "deploy/keys.env"] if name == "caller" else files == [".env"]
+    for unit in UNITS:
+        assert "EnvironmentFile=/etc/evalboard/env\n" in unit.read_text()
+    example = (ROOT / "deploy" / "example.env").read_text()
+    assert "docs/settings.md" in example
+
+
+UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_is_hardened_and_has_an_account_of_its_own(unit: Path):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("No systemd-analyze on PATH; Debian has it as the package `systemd`.")
+    command = ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(unit)]
+    rated = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert rated.returncode == 0, rated.stdout.splitlines()[-1:] or rated.stderr
+    text = unit.read_text()
+    assert "\nUser=evalboard\n" in text
+    assert re.search(r"^ExecStart=/opt/evalboard/", text, re.M)
+
+
+def test_a_worker_has_two_minutes_to_give_its_shard_back_everywhere():
+    assert "TimeoutStopSec=120\nRestart=always" in (ROOT / "deploy/systemd/evalboard-worker@.service").read_text()
+    assert SERVICES["worker"]["stop_grace_period"] == SERVICES["caller"]["stop_grace_period"] == "120s"
+    job = ROOT / "deploy" / "evalboard-worker.sbatch"
+    assert "#SBATCH --signal=TERM@120\n" in job.read_text()
+    subprocess.run(["bash", "-n", job], check=True)

@@ -191,6 +191,7 @@ def stored(transactional_db: None) -> Stored:
         "baseline_id": [baseline.pk],
         "release_id": list(releases),
         "fingerprint_id": prints[:1],
+        "rule_id": [models.RetentionRuleRecord.objects.create(what="traces", days=30).pk],
         "import_id": [runs["logged"].source_id],
         "reading_id": [models.ImportReadingRecord.objects.create(options={}, names=["a.jsonl"], n_bytes=9).pk],
         "probe_id": [_probed()],

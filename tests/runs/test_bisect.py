@@ -328,6 +328,7 @@ def test_it_stops_at_its_budget_and_goes_on_where_it_was(person: Any) -> None:
     assert fields(experiment)["dtype"].state == "cause"
 
 
+@pytest.mark.nightly
 def test_a_cancelled_one_ends_its_run_and_a_lost_sweep_costs_nothing(person: Any) -> None:
     ours, theirs = two_runs()
     experiment = begun(plan(person, ours, theirs))
@@ -366,6 +367,7 @@ def test_runs_that_are_deleted_leave_what_was_found(person: Any) -> None:
     assert experiment_detail(experiment.pk).sentence == sentence
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_bisected_is_refused_with_the_reason(person: Any) -> None:
     ours = build.finished_run(BLUE)
     same = build.finished_run(BLUE)

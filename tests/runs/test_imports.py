@@ -336,6 +336,7 @@ def test_a_changed_backend_is_the_cause_and_a_last_decimal_is_none() -> None:
         assert kind == ("flipped" if pair.has_flip else "identical" if pair.drift_onset is None else "drift_only")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("has_tokens", [False, True])
 def test_without_tokens_texts_are_compared_and_nothing_is_said_of_numbers(has_tokens: bool) -> None:
     answers = logs.log(*(logs.response(case) for case in logs.CASES))

@@ -94,6 +94,7 @@ def n_positions() -> int:
     return sum(len(recorded(case)) for case in range(N_CASES))
 
 
+@pytest.mark.nightly
 def test_steady_stacks_are_two_by_what_both_read_where_decoding_shows_nothing(version: SuiteVersionRecord) -> None:
     baseline, candidate = runs(version, "alone")
     decoded = computation(baseline, candidate)

@@ -309,6 +309,7 @@ def under_earlier_rules(monkeypatch: pytest.MonkeyPatch, rules: str) -> None:
         monkeypatch.setattr(f"{module}.VERDICT_RULES", rules)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("rules", few(["verdict 0.9", FIRST_VERDICT_RULES], 1))
 def test_an_upgrade_of_the_rules_leaves_what_was_signed_as_it_was_signed(
     pair: tuple[RunRecord, RunRecord], person: Any, monkeypatch: pytest.MonkeyPatch, rules: str

@@ -57,6 +57,7 @@ def test_it_ends_with_one_of_the_words(stack: EngineProcess, shift: float, state
     assert [row.kind for row in probes_before(["asked"], until=probe.finished_at)] == ["verify"]  # type: ignore[arg-type]
 
 
+@pytest.mark.nightly
 def test_it_waits_while_anything_is_at_work(stack: EngineProcess) -> None:
     probe = verifying.ask()
     verifying.look()

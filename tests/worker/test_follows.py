@@ -202,6 +202,7 @@ def test_no_name_becomes_a_header(there: Receiver) -> None:
     assert letter.recipients() == ["ada@example.com"]
 
 
+@pytest.mark.nightly
 def test_a_rotation_and_a_verdict_reach_who_follows(there: Receiver) -> None:
     person = build.user(role="release manager")
     create_address(url=there.url, person=person)

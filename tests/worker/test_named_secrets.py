@@ -52,6 +52,11 @@ def texts_of(value: Any) -> list[str]:
         return [value]
 
 
+def test_of_a_key_that_begins_with_another_nothing_is_left() -> None:
+    short, long = KEY, f"{KEY}-of-production"
+    assert Mask([short, long]).text(f"Not {long}.") == Mask([long, short]).text(f"Not {long}.") == "Not ***."
+
+
 @given(key=keys, levels=st.lists(writers, min_size=1, max_size=4), around=st.sampled_from(["", " ", "\\", "x"]))
 def test_no_spelling_of_a_key_is_left_at_any_depth(key: str, levels: list[str], around: str) -> None:
     value: Any = f"{around}{key}{around}"

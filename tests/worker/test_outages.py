@@ -299,6 +299,7 @@ def at_once(*runners: Runner, until: RunRecord) -> None:
         thread.join()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("under", "limit"), [("fast", 3), *nightly([("pinned", 1)])])
 def test_two_workers_keep_to_one_limit_of_calls_in_flight(
     server: ScriptedServer,

@@ -325,6 +325,21 @@ def test_a_package_scores_with_options_and_its_answers_are_compared(
     assert {row.answers is None for row in others.filter(scorer__spec__default__name="acme-exact")} == {False}
 
 
+def test_another_version_of_a_declared_package_is_another_scorer(package: Path) -> None:
+    def digest() -> str:
+        return next(each.digest for each in find_scorers() if each.name == "acme-in")
+
+    info, other = next(package.glob("*.dist-info")), package / "acme_rules-2.0.dist-info"
+    alone = digest()
+    (info / "METADATA").write_text(f"{(info / 'METADATA').read_text()}Requires-Dist: acme-rules>=1\n")
+    absent = digest()
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-rules\nVersion: 2.0\n")
+    older = digest()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-rules\nVersion: 2.1\n")
+    assert len({alone, absent, older, digest()}) == 4
+
+
 def test_one_case_is_tried_by_a_teams_scorer_before_the_suite_is_stored(
     server: ScriptedServer, package: Path, worker: Callable[[], Runner]
 ) -> None:
@@ -338,6 +353,7 @@ def test_one_case_is_tried_by_a_teams_scorer_before_the_suite_is_stored(
     assert (tried.score, tried.reason) == (0.0, "read ' oslo'")
 
 
+@pytest.mark.nightly
 def test_a_new_parser_judges_both_sides_and_is_blamed_for_exactly_its_points(
     server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
 ) -> None:

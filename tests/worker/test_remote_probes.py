@@ -272,6 +272,7 @@ def test_a_server_that_refuses_seeds_is_not_said_to_ignore_them(start: Start, ru
     assert "The server refuses a seed" in probe.finding["sentence"]
 
 
+@pytest.mark.nightly
 def test_routing_counts_who_answered_among_sixty_calls(start: Start, runner: Runner) -> None:
     numbers = itertools.count()
     start(lambda received: ok(headers={BACKEND: "b" if next(numbers) % 15 == 14 else "a"}))

@@ -400,6 +400,7 @@ def test_a_run_that_is_asked_for_while_its_endpoint_rests_waits_as_well(
     assert not server.requests
 
 
+@pytest.mark.nightly
 def test_a_worker_that_ends_between_two_batches_loses_nothing_and_doubles_nothing(
     new_run: Callable[..., RunRecord],
     runner: Runner,

@@ -30,7 +30,15 @@ WORKER_READS = (
         "runs_experimentarm",
         "runs_gate",
     ),
-    *("runs_import", "runs_profile", "runs_release", "runs_rotation_reference_runs", "runs_samemodel", "runs_settling"),
+    *(
+        "runs_image",
+        "runs_import",
+        "runs_profile",
+        "runs_release",
+        "runs_rotation_reference_runs",
+        "runs_samemodel",
+        "runs_settling",
+    ),
     *("runs_signoff", "runs_suite", "runs_suiteversion", "runs_verdict", "runs_policy"),
 )
 # By column: a worker tells those who follow what ended, and must not read the secrets that sign messages. To lock a row
@@ -49,9 +57,11 @@ WEB_ONLY = (
     *("auth_user_user_permissions", "axes_accessattempt", "axes_accessattemptexpiration", "axes_accessfailurelog"),
     *("axes_accesslog", "django_content_type", "django_session", "runs_idempotencykey", "runs_label"),
     *(
+        "runs_deletion",
         "runs_importreading",
         "runs_rolloutseries",
         "runs_rolloutstep",
+        "runs_retentionrule",
         "runs_schedule",
         "runs_scheduledstart",
         "runs_token",

@@ -1,4 +1,4 @@
-"""`manage.py read_import READING NUMBER...`: read a large log. The web server starts it with the files open."""
+"""`manage.py read_import READING …`: read a large log, whose files the web server passes open."""
 
 from typing import Any
 

@@ -4,6 +4,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from types import SimpleNamespace as Ahead  # the core is tested where contracts are not installed
 
+from evalboard.wording.case import describe_deletion
 from evalboard.wording.run import (
     dropped_fields,
     fingerprints_of_calls,
@@ -16,6 +17,12 @@ from tests.core.golden.readers import Situations, read_run_warnings, read_waitin
 UNTIL = datetime(2026, 11, 22, 7, 2, 11, tzinfo=UTC)
 
 SITUATIONS: Situations = {
+    "Texts were deleted by a rule": lambda: read_run_warnings(
+        deletions=[describe_deletion("texts", UNTIL, "rule 3: texts of runs after 90 days")]
+    ),
+    "A case was deleted": lambda: read_run_warnings(
+        deletions=[describe_deletion("case", UNTIL, "a customer asked for it", "ticket-17")]
+    ),
     "One pin is broken": lambda: read_run_warnings(broken=[("max_num_seqs", 1, 8)]),
     "Five pins are broken": lambda: read_run_warnings(broken=[(name, 1, 8) for name in "abcde"]),
     "A run failed": lambda: read_run_warnings(status="failed", failure="The engine is out of memory.\n\nTraceback …"),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from evalboard.contract.run import Draws
-from evalboard.core.compare.comparability import ScorerShift
+from evalboard.core.compare.comparability import JudgedAgain, ScorerShift
 from evalboard.core.release.gate import GateQuestion, TargetedScores
 from evalboard.core.stats import CALLS, COPIED, EarlierNoise, make_mark
 from evalboard.core.suite import policy
@@ -160,6 +160,12 @@ FEW_ANCHORS = {"is_reported": True, "anchor_scores": ((1.0,) * 5, (0.0,) * 5) * 
 
 def judged_by(candidate: dict[str, Any], baseline: dict[str, Any] | None = None) -> GateQuestion:
     return replace(pinned(), setup_baseline=judged(**baseline or {}), setup_candidate=judged(**candidate))
+
+
+def judged_again(points: float, n_cases: int) -> GateQuestion:
+    """A baseline whose judge was asked again: by how much that moved it, in how many cases."""
+    again = JudgedAgain("0" * 64, points, n_cases)
+    return replace(pinned(), setup_baseline=replace(judged(), judged_again=again), setup_candidate=judged())
 
 
 COUNTS = {
@@ -353,6 +359,12 @@ SITUATIONS: Situations = {
         judged_by(NEWER_JUDGE | MOVED_ANCHORS)
     ),
     "The judge moved": lambda: read_gate(judged_by(MOVED_ANCHORS)),
+    "The judge moved, and scored the candidate first": lambda: read_gate(judged_by(MOVED_ANCHORS, {"order": 1})),
+    "The baseline was judged again": lambda: read_gate(judged_again(2.5, 4)),
+    "The baseline was judged again, and no score moved": lambda: read_gate(judged_again(0.0, 0)),
+    "The candidate's noise is the judge's": lambda: read_gate(
+        replace(noisy(setup_baseline=judged(sd_points=1.0), setup_candidate=judged(sd_points=1.0)))
+    ),
     "A judge's server reports another build, and the anchors exclude a shift": lambda: read_gate(
         judged_by(NEWER_JUDGE | {"is_reported": True}, {"is_reported": True})
     ),

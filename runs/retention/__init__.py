@@ -1,0 +1,15 @@
+"""Rules that delete old traces, texts and runs; the deletion of one case; tombstones; what suites take."""
+
+from runs.retention.read import deletions, due_rows, rule_rows, storage_rows
+from runs.retention.retention import apply_rules, create_rule, delete_rule, purge_case
+
+__all__ = [
+    "apply_rules",
+    "create_rule",
+    "delete_rule",
+    "deletions",
+    "due_rows",
+    "purge_case",
+    "rule_rows",
+    "storage_rows",
+]
