@@ -51,6 +51,8 @@ AUDITED = {
     "runs_repeat": Audited("repeat", quiet=("cases",)),
     "runs_repeatscore": Audited("score", quiet=("scores", "reasons")),
     "runs_replay": Audited("replay", digested=("body",)),
+    "runs_deletion": Audited("deletion"),
+    "runs_retentionrule": Audited("retention rule"),
     "runs_rolloutseries": Audited("rollout series", "name"),
     "runs_rolloutstep": Audited("rollout step", digested=("figures",)),
     "runs_run": Audited("run"),

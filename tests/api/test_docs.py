@@ -26,6 +26,7 @@ NAMES |= {
     "trial_id": "id",
     "comment_id": "id",
     "reading_id": "id",
+    "rule_id": "id",
     "session": "id",
     "follow_id": "id",
     "schedule_id": "id",
