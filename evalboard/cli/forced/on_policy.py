@@ -16,7 +16,8 @@ from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter
 from evalboard.client.access import connect
 from evalboard.client.errors import WrongUse
-from evalboard.client.waiting import GIVE_UP_SECONDS, follow_transfer
+from evalboard.client.log_imports import import_log
+from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.core.errors import InvalidInput
 from evalboard.importers.files import LogFile
 from evalboard.wording.on_policy import describe_figures, describe_on_policy, describe_worst, explain_no_kl
@@ -115,12 +116,12 @@ def _store(rollouts: Path, joined: "Sequence[Rollout] | None") -> "Answer[Forced
     """
     from evalboard.core.rollouts import write_row
 
-    with TemporaryDirectory() as folder, connect() as client, follow_transfer(rollouts.name) as transfer:
+    with TemporaryDirectory() as folder, connect() as client:
         sent = rollouts
         if joined is not None:
             sent = Path(folder) / f"{rollouts.stem}.jsonl"
             sent.write_text("".join(f"{json.dumps(write_row(each))}\n" for each in joined))
-        answer = client.import_logs([LogFile(sent.name, sent)], log_format="rollouts", tell=transfer.tell)
+        answer = import_log(client, [LogFile(sent.name, sent)], log_format="rollouts")
         scorings = list_forced(client, answer.value.runs[0].id)
         return next(each for each in scorings if each.value.is_reported)
 
