@@ -48,7 +48,7 @@ WITH_DATABASE = (
     "find",
     "scorers",
 )
-WITHOUT_DATABASE = ("cli", "diff", "sampled", "verdict", "edges", "probes", "truth", "forced")
+WITHOUT_DATABASE = ("cli", "diff", "sampled", "verdict", "edges", "probes", "truth", "forced", "rollouts")
 PARTS = (*WITH_DATABASE, *WITHOUT_DATABASE)
 
 

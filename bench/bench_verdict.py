@@ -24,7 +24,7 @@ PAIRS_WANDERING = 300  # of runs that wander as a whole
 SUITES_OF_GROUPS = 1000
 PAIRS_TARGETED = 200  # with further repeats of the noisiest cases
 PAIRS_EARLY = 1000
-PAIRS_JUDGED = 200
+PAIRS_JUDGED = 2000
 PAIRS_FOLLOWED = 150  # of each true change, to the last look
 
 

@@ -187,7 +187,7 @@ def table(n_pairs: int) -> list[str]:
     for claim in CLAIMS:
         share = claim.measure(claim.n)
         lines.append(f"| {claim.situation} | {claim.says} | {100 * share:.1f} % | {claim.n:,} | {claim.aim} |")
-    lines += ["", f"| {n_pairs} pairs of runs, by k = 20 | ship | no-ship | decided |", "| --- | --- | --- | --- |"]
+    lines += ["", f"| {n_pairs:,} pairs of runs, by k = 20 | ship | no-ship | decided |", "| --- | --- | --- | --- |"]
     for n_broken, change in ((0, "nothing changed"), (12, "a drop of 1.0 as judged, the tolerance")):
         for is_exact, scorer in ((False, WILD_JUDGE.name), (True, "an exact scorer, responses as noisy")):
             lines.append(f"| {scorer}, {change} | {_say(decide(n_pairs, is_exact=is_exact, n_broken=n_broken))} |")

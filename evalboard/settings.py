@@ -61,7 +61,9 @@ try:
     # The interpreter with vLLM. It is a separate one because the engine pins its own packages.
     VLLM_PYTHON = env.str("EVALBOARD_VLLM_PYTHON", str(BASE_DIR / ".venv-engine" / "bin" / "python"))
     # Model paths of runs and endpoints must be inside these folders.
-    MODEL_ROOTS = [Path(root).resolve() for root in env.list("EVALBOARD_MODEL_ROOTS", [str(DATA_DIR / "models")])]
+    _roots = env.list("EVALBOARD_MODEL_ROOTS", [str(DATA_DIR / "models")])
+    MODEL_ROOTS = [Path(root).resolve() for root in _roots if not root.startswith("s3://")]
+    MODEL_BUCKETS = [root.rstrip("/") for root in _roots if root.startswith("s3://")]
     # Largest upload of logs in one request. Readers unpack at most 512 MiB.
     MAX_IMPORT_BYTES = env.int("EVALBOARD_MAX_IMPORT_MB", 512, validate=validate.Range(min=1)) * 2**20
     # Larger logs are read after their request was answered, by a process of its own.
@@ -123,11 +125,15 @@ try:
     VERDICT_KEYS = safety.verdict_keys(
         env.str("EVALBOARD_VERDICT_KEY", ""), env.list("EVALBOARD_VERDICT_KEYS_BEFORE", [])
     )
+    # Days that the audit trail keeps; 0: all.
+    AUDIT_DAYS = env.int("EVALBOARD_AUDIT_DAYS", 0, validate=validate.Range(min=0))
     OIDC = oidc.read(env)
 except (EnvError, ValueError) as problem:  # ValueError: a file that NAME_FILE names cannot be read
     raise ImproperlyConfigured(f"A setting cannot be read: {problem}") from problem
 
 EMAIL_USE_TLS, EMAIL_USE_SSL, EMAIL_TIMEOUT = _email_security == "starttls", _email_security == "tls", 15
+if 0 < AUDIT_DAYS < 90:
+    raise ImproperlyConfigured(f"EVALBOARD_AUDIT_DAYS={AUDIT_DAYS} must be 0, which keeps all, or at least 90.")
 if bool(EMAIL_HOST) != bool(DEFAULT_FROM_EMAIL):
     raise ImproperlyConfigured("Set both EVALBOARD_EMAIL_HOST and EVALBOARD_EMAIL_FROM, or neither.")
 if refused := safety.refusal(hosts=HOSTS, debug=DEBUG, secret_key=SECRET_KEY, https=HTTPS):
@@ -206,6 +212,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "runs.health.middleware.RequestTimes",  # after the static files, which are not counted
+    "runs.audit.context.AuditTrail",  # before the sessions, whose writes it records
     "frontend.shell.middleware.CompressedPages",
     "csp.middleware.CSPMiddleware",
     "frontend.shell.middleware.PrivatePages",

@@ -19,4 +19,4 @@ class FrontendConfig(AppConfig):
 def _begin_session(request: Any, **facts: Any) -> None:
     from frontend.shell.middleware import begin_session  # needs the apps to be loaded
 
-    begin_session(request.session)
+    begin_session(request)

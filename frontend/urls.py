@@ -6,7 +6,9 @@ from django.urls import path
 import evalboard.path_converters  # noqa: F401  registers the converters
 from evalboard import wings
 from frontend.access import account_views as account
+from frontend.access import comment_views as comments
 from frontend.access import notification_views as notifications
+from frontend.access import people_views as people
 from frontend.access import webhook_views as webhooks
 from frontend.api_docs import views as api_docs
 from frontend.badges import views as badges
@@ -25,6 +27,7 @@ from frontend.release import action_views as release_actions
 from frontend.release import views as releases
 from frontend.replays import views as replays
 from frontend.retention import views as retention
+from frontend.rollouts import views as rollouts
 from frontend.runs import action_views as run_actions
 from frontend.runs import label_views as labels
 from frontend.runs import list_views as runs
@@ -54,6 +57,7 @@ urlpatterns = [
     path("suites/<text:slug>/scorers/", scorer_views.scorers, name="suite_scorers"),
     path("suites/<text:slug>/cases/<text_path:case>/", cases.case, name="suite_case"),
     path("suites/<text:slug>/versions/<int:number>/", suites.version, name="suite_version"),
+    path("images/<text:digest>/", cases.image, name="image"),
     path("runs/", runs.runs, name="runs"),
     path("runs/new/", runs.new_run, name="run_new"),
     path("runs/<int:run_id>/", run.run, name="run"),
@@ -63,10 +67,14 @@ urlpatterns = [
     path("runs/<int:run_id>/delete/", run_actions.delete, name="run_delete"),
     path("runs/<int:run_id>/repeats/", run_actions.add_repeats, name="run_repeats"),
     path("runs/<int:run_id>/rescore/", run_actions.rescore, name="run_rescore"),
+    path("runs/<int:run_id>/judge-again/", run_actions.judge_again, name="run_judge_again"),
     path("runs/<int:run_id>/labels/", labels.labels, name="run_labels"),
     path("runs/<int:run_id>/labels/next/", labels.label, name="label"),
     path("runs/<int:run_id>/strays/", responses.strays, name="strays"),
     path("runs/<int:run_id>/repeats/<int:repeat>/cases/<text_path:case>/", responses.response, name="response"),
+    path("rollouts/", rollouts.all_series, name="rollouts"),
+    path("rollouts/<text:series>/", rollouts.one_series, name="rollout_series"),
+    path("rollouts/<text:series>/delete/", rollouts.delete, name="rollout_series_delete"),
     path("find/", find.find, name="find"),
     path("imports/", imports.imports, name="imports"),
     path("imports/readings/<int:reading_id>/", imports.import_reading, name="import_reading"),
@@ -105,12 +113,22 @@ urlpatterns = [
     path("settings/policies/new/", settings.new_policy, name="policy_new"),
     path("settings/model-names/new/", settings.new_same_model, name="same_model_new"),
     path("settings/model-names/<int:same_model_id>/take-back/", settings.take_back_same_model, name="same_model_back"),
+    path("settings/people/", people.people, name="people"),
+    path("settings/people/<text:name>/link/", people.link, name="person_link"),
+    path("settings/people/<text:name>/role/", people.role, name="person_role"),
+    path("settings/people/<text:name>/remove/", people.remove, name="person_remove"),
+    path("settings/sessions/", people.sessions, name="sessions"),
+    path("settings/sessions/<text:session>/end/", people.end, name="session_end"),
+    path("settings/audit/", people.audit, name="audit"),
+    path("settings/audit/lines.jsonl", people.audit_export, name="audit_export"),
     path("settings/tokens/", account.tokens, name="tokens"),
     path("settings/tokens/<int:token_id>/revoke/", account.revoke, name="token_revoke"),
     path("settings/notifications/", notifications.notifications, name="notifications"),
     path("settings/notifications/<int:webhook_id>/delete/", notifications.delete_address, name="address_delete"),
     path("settings/notifications/<int:webhook_id>/on/", notifications.switch_address_on, name="address_on"),
     path("settings/notifications/<int:webhook_id>/test/", notifications.test_address, name="address_test"),
+    path("comments/", comments.comment, name="comments"),
+    path("comments/<int:comment_id>/withdraw/", comments.withdraw, name="comment_withdraw"),
     path("follows/", notifications.follow, name="follow"),
     path("unsubscribe/<text:stop_link>/", notifications.unsubscribe, name="unsubscribe"),
     path("follows/<int:follow_id>/stop/", notifications.unfollow, name="unfollow"),

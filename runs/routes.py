@@ -5,8 +5,10 @@ from django.urls import path, re_path
 import evalboard.path_converters  # noqa: F401  registers the converters
 from evalboard import wings
 from runs.access import api as access
+from runs.audit import api as audit
 from runs.baselines import api as baselines
 from runs.catalogue import api as catalogue
+from runs.comments import api as comments
 from runs.compare import api as compare
 from runs.exports import api as exports
 from runs.find import api as find
@@ -19,6 +21,7 @@ from runs.probes import api as probes
 from runs.release import api as release
 from runs.replays import api as replays
 from runs.retention import api as retention
+from runs.rollouts import api as rollouts
 from runs.run import api as run
 from runs.schedules import api as schedules
 from runs.suites import api as suites
@@ -35,6 +38,9 @@ urlpatterns = [
     path("suites/<text:slug>/history/", suites.history, name="suite_history"),
     path("suites/<text:slug>/baselines/", baselines.baseline_list, name="suite_baselines"),
     path("suites/<text:slug>/scorer/", suites.adopt, name="suite_scorer"),
+    path("rollouts/", rollouts.series_list, name="rollouts"),
+    path("rollouts/<text:series>/", rollouts.series_detail, name="rollout_series"),
+    path("rollouts/<text:series>/steps/", rollouts.step_list, name="rollout_steps"),
     path("scorers/", suites.scorer_list, name="scorers"),
     path("follows/", webhooks.follow_list, name="follows"),
     path("follows/<int:follow_id>/", webhooks.follow_detail, name="follow"),
@@ -57,6 +63,8 @@ urlpatterns = [
     path("policies/", catalogue.policy_list, name="policies"),
     path("model-names/", fingerprints.model_name_list, name="model_names"),
     path("model-names/<int:same_model_id>/", fingerprints.model_name_detail, name="model_name"),
+    path("comments/", comments.comment_list, name="comments"),
+    path("comments/<int:comment_id>/", comments.comment_detail, name="comment"),
     path("runs/", run.run_list, name="runs"),
     path("runs/pairs/", run.pair_list, name="run_pairs"),
     path("runs/estimate/", run.run_estimate, name="run_estimate"),
@@ -123,6 +131,15 @@ urlpatterns = [
         name="fingerprint_difference",
     ),
     path("workers/", fingerprints.worker_list, name="workers"),
+    path("audit/", audit.line_list, name="audit"),
+    path("audit/check/", audit.check, name="audit_check"),
+    path("audit/lines.jsonl", audit.export, name="audit_export"),
+    path("people/", access.people_list, name="people"),
+    path("people/<text:name>/", access.person_detail, name="person"),
+    path("people/<text:name>/role/", access.role, name="person_role"),
+    path("people/<text:name>/link/", access.link, name="person_link"),
+    path("sessions/", access.session_list, name="sessions"),
+    path("sessions/<text:session>/", access.session_detail, name="session"),
     path("tokens/", access.token_list, name="tokens"),
     path("tokens/<int:token_id>/", access.token_detail, name="token"),
     path("webhooks/", webhooks.webhook_list, name="webhooks"),

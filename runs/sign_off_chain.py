@@ -11,7 +11,7 @@ Evalboard is not shown as a verdict or a decision. Without a key (EVALBOARD_VERD
 import hashlib
 import hmac
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from django.conf import settings
 
@@ -20,6 +20,13 @@ from evalboard.core.release import digest_verdict
 from runs.models import SignOffRecord, Verdict
 
 VERSION = 3
+
+
+class Sealed(Protocol):
+    """A row with a seal: an HMAC, and the id of its key."""
+
+    seal: Any
+    seal_key: Any
 
 
 def digest_of(row: SignOffRecord) -> str:
@@ -53,12 +60,12 @@ def seal_verdict(verdict: Verdict) -> dict[str, str]:
     if not settings.VERDICT_KEYS:
         return {"document_digest": "", "seal": "", "seal_key": ""}
     document_digest = digest_json(verdict.document)
-    return {"document_digest": document_digest, **_seal(_sealed_of_verdict(verdict, document_digest))}
+    return {"document_digest": document_digest, **seal_columns(_sealed_of_verdict(verdict, document_digest))}
 
 
 def is_sealed(verdict: Verdict) -> bool:
     """Tell whether a verdict's seal is right, without reading its document, or nothing is sealed here."""
-    return not settings.VERDICT_KEYS or _is_right(verdict, _sealed_of_verdict(verdict, verdict.document_digest))
+    return not settings.VERDICT_KEYS or is_right_seal(verdict, _sealed_of_verdict(verdict, verdict.document_digest))
 
 
 def has_sealed_document(verdict: Verdict) -> bool:
@@ -68,12 +75,12 @@ def has_sealed_document(verdict: Verdict) -> bool:
 
 def seal_sign_off(row: SignOffRecord) -> dict[str, str]:
     """Return the columns that seal a sign-off with a digest. Without a key they are empty."""
-    return _seal(row.digest) if settings.VERDICT_KEYS else {"seal": "", "seal_key": ""}
+    return seal_columns(row.digest) if settings.VERDICT_KEYS else {"seal": "", "seal_key": ""}
 
 
 def seal_problem(row: SignOffRecord) -> str:
     """Return why a sign-off does not count; "" if its seal is right or nothing is sealed here."""
-    if not settings.VERDICT_KEYS or (digest_of(row) == row.digest and _is_right(row, row.digest)):
+    if not settings.VERDICT_KEYS or (digest_of(row) == row.digest and is_right_seal(row, row.digest)):
         return ""
     if row.seal_key not in map(key_id, settings.VERDICT_KEYS):
         return "It was sealed with a key that is not known here (EVALBOARD_VERDICT_KEYS_BEFORE), or with none."
@@ -91,12 +98,14 @@ def _sealed_of_verdict(verdict: Verdict, document_digest: str) -> list[Any]:
     return [verdict.release_id, verdict.word, verdict.input_digest, document_digest, named]
 
 
-def _seal(content: Any) -> dict[str, str]:
+def seal_columns(content: Any) -> dict[str, str]:
+    """Return the columns that seal a content. There must be a key."""
     key = settings.VERDICT_KEYS[0]
     return {"seal": _hmac(key, content), "seal_key": key_id(key)}
 
 
-def _is_right(row: Verdict | SignOffRecord, content: Any) -> bool:
+def is_right_seal(row: Sealed, content: Any) -> bool:
+    """Tell whether the seal of a row is right for a content."""
     keys = [key for key in settings.VERDICT_KEYS if key_id(key) == row.seal_key]
     return any(hmac.compare_digest(_hmac(key, content), row.seal) for key in keys)
 

@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from evalboard import wings
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
+from runs.audit import cut_trail, seal_trail
 from runs.baselines import references_to_compare, unattended_rotations
 from runs.compare import comparisons
 from runs.imports import end_lost_readings
@@ -83,6 +84,8 @@ def _act_for_people() -> None:
     idempotency.forget_old_keys()
     end_lost_readings()
     _guarded(_follow_retention)
+    _guarded(seal_trail)
+    _guarded(cut_trail)
 
 
 def release_dead_workers(*, place: str, is_gone: Callable[[int, int], bool]) -> int:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from evalboard.calling.calls import DecodeRequest, EngineFailure
-from evalboard.core.profile import find_profile_refusal, parse_profile
+from evalboard.core.profile import find_profile_refusal, find_size_refusal, parse_profile
 from runs.models import WorkerRecord
+from runs.store import with_images
 from runs.work import Beat, CaseToDecode, Lease, Requests, Serving, beat, leave_alone, self_test_result
 from worker.calls import OpenClients
 from worker.heartbeat import Heartbeat
@@ -69,14 +70,16 @@ class Station:
             raise WorkInterrupted
 
     def find_refusal(self, serving: Serving) -> str | None:
-        """Say why this worker cannot honour the profile; None where it can. A call needs no hardware."""
+        """Say why this worker cannot honour endpoint and profile; None where it can. A call needs no hardware."""
         if serving.endpoint.is_remote:
             return None
-        return find_profile_refusal(
+        sizes = serving.endpoint.sizes
+        return find_size_refusal([self._hardware], sizes) or find_profile_refusal(
             parse_profile(serving.profile_settings),
             self._hardware,
             host=self.worker.host,
             self_test_result=self_test_result(self.worker.pk),
+            sizes=sizes,
         )
 
     def abort(self) -> None:
@@ -149,7 +152,7 @@ def make_request(case: CaseToDecode, sampling: Mapping[str, Any], *, place: int 
     """
     return DecodeRequest(
         case_index=case.index if place is None else place,
-        messages=case.messages,
+        messages=with_images(case.messages),
         tools=case.tools,
         sampling={**sampling, "seed": case.seed},
     )

@@ -34,6 +34,7 @@ from evalboard.core.profile import (
     EnginePlan,
     attest_pins,
     find_profile_refusal,
+    find_size_refusal,
     identify_manifest,
     parse_profile,
     plan_engine,
@@ -66,6 +67,7 @@ class ProofSetup:
     profile: str
     engine: Mapping[str, Any] = field(default_factory=dict)
     quantization: str | None = None
+    sizes: tuple[int, int] = (1, 1)
 
     @property
     def is_still(self) -> bool:
@@ -75,15 +77,17 @@ class ProofSetup:
     def named(cls, name: str) -> "ProofSetup":
         """Return the setup of a name such as "pinned-cached": a profile, and what is exchanged in it."""
         profile, _, change = name.partition("-")
-        return cls(profile, CHANGES[change], "fp8" if change == "fp8" else None)
+        return cls(profile, CHANGES[change], "fp8" if change == "fp8" else None, SIZES_OF.get(change, (1, 1)))
 
 
 CHANGES: Mapping[str, Json] = {
     "": {},
     "cached": {"enable_prefix_caching": True},
-    "tp2": {"tensor_parallel_size": 2},
+    "tp2": {},
+    "pp2": {},
     "fp8": {},
 }
+SIZES_OF: Mapping[str, tuple[int, int]] = {"tp2": (2, 1), "pp2": (1, 2)}  # as an endpoint says them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,8 +223,9 @@ class _Trial:
         settings = copy.deepcopy(DEFAULT_PROFILES[self._setup.profile]["settings"])
         settings["engine"] |= self._setup.engine
         decoding = parse_profile(settings)
-        refusal = find_profile_refusal(
-            decoding, self._hardware, host=socket.gethostname(), self_test_result=self._self_test
+        sizes = self._setup.sizes
+        refusal = find_size_refusal([self._hardware], sizes) or find_profile_refusal(
+            decoding, self._hardware, host=socket.gethostname(), self_test_result=self._self_test, sizes=sizes
         )
         if refusal or (refusal := self._find_weakness()):
             return {"state": "refused", "problem": refusal}
@@ -233,6 +238,7 @@ class _Trial:
             max_model_len=self._order.max_model_len,
             max_tokens=suite.max_tokens,
             stop=suite.stop,
+            sizes=sizes,
         )
         row: Json = {"state": "measured", "problem": ""}
         try:

@@ -17,6 +17,7 @@ from evalboard.importers.records import LoggedPositions, LoggedResponse
 from runs.models import EndpointRecord
 from runs.probes import ProbeWork, fail_probe, finish_probe, let_probe_rest, record_calls
 from runs.served import bucket_of_answer
+from runs.store import with_images
 from runs.work import Lease, end_rest
 from worker.calls import EndpointClient
 from worker.heartbeat import Heartbeat
@@ -102,7 +103,8 @@ def _request(place: int, call: ProbeExchange, work: ProbeWork, answered: Sequenc
         sampling["seed"] = call.seed
     has_tools = work.kind == ProbeKind.VENDOR and call.group in WITH_TOOLS
     tools = [*TOOLS] if has_tools else None
-    return DecodeRequest(case_index=place, messages=work.prompts[call.prompt], sampling=sampling, tools=tools)
+    messages = with_images(work.prompts[call.prompt])
+    return DecodeRequest(case_index=place, messages=messages, sampling=sampling, tools=tools)
 
 
 def _with_answer(

@@ -7,6 +7,7 @@ import hashlib
 import importlib.machinery
 import importlib.metadata
 import os
+import re
 import sys
 import threading
 import time
@@ -43,6 +44,7 @@ NOT_EXECUTABLE = "it cannot be executed: chmod +x"
 STARTS_WITHOUT_REPLY = 2  # of a process that has never replied; then no more are started
 _looks: dict[Path, "_ServiceLook"] = {}
 NOT_CODE = {"__pycache__", ".git"}
+PACKAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 
 
 def find_scorers(
@@ -135,7 +137,25 @@ def _package(point: importlib.metadata.EntryPoint) -> InstalledScorer:
     base = Path(folders[0]) if folders else files[0].parent if files else Path()
     problem = "" if files else f"its module {top} is not there: install it by pip, not as editable (-e)"
     version = point.dist.version if point.dist else ""
-    return InstalledScorer("python", point.name, _digest(base, files, point.value), version, point.value, problem)
+    digest = _digest(base, files, "\0".join([point.value, *_list_dependencies(point.dist)]))
+    return InstalledScorer("python", point.name, digest, version, point.value, problem)
+
+
+def _list_dependencies(package: importlib.metadata.Distribution | None) -> list[str]:
+    """Return "name==version" of each package that a package declares, without extras.
+
+    One that is not installed has no version.
+    """
+    declared = (package.requires or []) if package else []
+    names = {match[0].lower() for each in declared if "extra ==" not in each and (match := PACKAGE_NAME.match(each))}
+    return [f"{name}=={_find_version(name)}" for name in sorted(names)]
+
+
+def _find_version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def _begins_as_script(path: Path) -> bool:

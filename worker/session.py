@@ -10,11 +10,12 @@ from django.conf import settings
 
 from evalboard.calling.calls import EngineFailure
 from evalboard.core import digest
-from evalboard.core.profile import EnginePlan, ProfileSettings, parse_profile, plan_engine
+from evalboard.core.profile import EnginePlan, ProfileSettings, name_adapted, parse_profile, plan_engine
 from evalboard.core.trace import pack_vocabulary
 from runs.models import EngineProcess, WorkerRecord
 from runs.work import Serving, ShardWork, close_engine_process, open_engine_process, record_self_check, store_vocabulary
-from worker.engines.base import Engine, EngineSpec
+from worker.engines.base import Engine, EngineSpec, Started
+from worker.engines.named_secrets import read_secret
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class EngineSession:
         self._make_engine = make_engine
         self._opened: Opened | None = None
         self._key = ""
+        self._adapter = ""  # that the warm engine decodes with
         self._checked_at = 0.0
         self._served: dict[int, set[int]] = {}
         self._starting: Engine | None = None
@@ -75,20 +77,19 @@ class EngineSession:
             max_model_len=serving.endpoint.max_model_len or 0,
             max_tokens=serving.max_tokens,
             stop=serving.stop,
+            sizes=serving.endpoint.sizes,
         )
-        key = digest.digest_json([plan.digest, serving.model_path, serving.model_repo, serving.model_revision])
+        base = [serving.model_path, serving.model_repo, serving.model_revision]
+        key = digest.digest_json([plan.digest, *base, bool(serving.model_adapter)])
         if self._opened is not None and key != self._key:
             self.close()
+        if self._opened is not None and serving.model_adapter != self._adapter:
+            self._adapt(plan, serving)
         if self._opened is not None and time.monotonic() - self._checked_at > settings.SELF_CHECK_SECONDS:
             self._check_or_discard()
         if self._opened is None:
             self._opened, self._key = self._start(plan, serving), key
-            try:
-                self._keep_vocabulary(self._opened)
-                self._check()
-            except BaseException:
-                self.discard()  # nothing may be decoded by an engine that has no first self-check
-                raise
+            self._begin(self._opened, serving)
         return replace(self._opened, plan=plan)  # a warm engine serves other sampling settings as well
 
     def abort(self) -> None:
@@ -125,26 +126,70 @@ class EngineSession:
 
     def _start(self, plan: EnginePlan, serving: Serving) -> Opened:
         model = serving.model_path or serving.model_repo
-        spec = EngineSpec(model=model, revision=serving.model_revision or None, plan=plan)
+        auth = serving.endpoint.auth if serving.model_repo else ""
+        spec = EngineSpec(
+            model=model,
+            revision=serving.model_revision or None,
+            plan=plan,
+            token=read_secret(auth) if auth else "",
+            adapter=serving.model_adapter,
+        )
         engine = self._starting = self._make_engine(spec)
         try:
             started = engine.start()
             self.n_starts += 1
-            process = open_engine_process(
-                worker=self._worker,
-                manifest=started.manifest,
-                wanted_pins=plan.pins,
-                batch_class=plan.batch_class,
-                line=serving.endpoint.line,
-                model_name=model.rstrip("/").rsplit("/", 1)[-1],
-                start_seconds=started.seconds,
-            )
+            process = self._record(started, plan, serving)
         except BaseException:
             engine.stop()  # or it would hold the machine's memory against the next one
             raise
         finally:
             self._starting = None
         return Opened(engine=engine, process=process, plan=plan)
+
+    def _adapt(self, plan: EnginePlan, serving: Serving) -> None:
+        """Exchange the warm engine's adapter, or end it where the other adapter needs an engine of its own.
+
+        Each adapter has an engine process on record, with self-checks of its own: an adapter is another model.
+        """
+        self._check_or_discard()
+        if (opened := self._opened) is None:
+            return
+        try:
+            started = opened.engine.adapt(serving.model_adapter)
+        except EngineFailure:
+            self.discard()
+            raise
+        if started is None:
+            self.discard()  # what it decoded is vouched for by the check above
+            return
+        close_engine_process(process=opened.process, last_words="")
+        try:
+            self._opened = replace(opened, process=self._record(started, plan, serving), plan=plan)
+        except BaseException:
+            self.discard()
+            raise
+        self._begin(self._opened, serving)
+
+    def _record(self, started: Started, plan: EnginePlan, serving: Serving) -> EngineProcess:
+        return open_engine_process(
+            worker=self._worker,
+            manifest=started.manifest,
+            wanted_pins=plan.pins,
+            batch_class=plan.batch_class,
+            line=serving.endpoint.line,
+            model_name=name_adapted(serving.model_path or serving.model_repo, serving.model_adapter),
+            start_seconds=started.seconds,
+        )
+
+    def _begin(self, opened: Opened, serving: Serving) -> None:
+        """Keep the vocabulary and make the first self-check, without which nothing may be decoded."""
+        self._adapter = serving.model_adapter
+        try:
+            self._keep_vocabulary(opened)
+            self._check()
+        except BaseException:
+            self.discard()
+            raise
 
     @staticmethod
     def _keep_vocabulary(opened: Opened) -> None:

@@ -9,7 +9,7 @@ from evalboard.calling.calls import Answered, CallOutcome, DecodeRequest, Engine
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Ending, Failed, find_ending, is_truncated
 from runs.catalogue import read_newest_check
-from runs.store import storable
+from runs.store import storable, with_images
 from runs.suites import TRIALS, claim_trial, fail_trial, finish_trial, trial_work
 from runs.work import Lease, Serving, ToScore
 from worker.heartbeat import Heartbeat
@@ -69,7 +69,7 @@ class TrialJob(RequestedJob):
 
 
 def _request(case: dict[str, Any], sampling: Any) -> DecodeRequest:
-    return DecodeRequest(case_index=0, messages=case["messages"], tools=case["tools"], sampling=sampling)
+    return DecodeRequest(case_index=0, messages=with_images(case["messages"]), tools=case["tools"], sampling=sampling)
 
 
 def _to_score(case: dict[str, Any], answer: dict[str, Any], *, is_truncated: bool | None) -> ToScore:

@@ -28,6 +28,7 @@ from typing import Any
 import vllm_code
 import vllm_forced  # next to this file: a script's own folder is on its path
 import vllm_manifest
+import vllm_sources
 import vllm_start
 import vllm_tokens
 from vllm_tokens import RequestRefused
@@ -86,12 +87,17 @@ class Host:
         self._tags: dict[str, vllm_tokens.Tags | None] = {}  # internal id -> between which texts its model thinks
         self._given: dict[str, int] = {}  # internal id -> how many tokens of an answer are scored and not decoded
         self._tokenizer_digest = ""
+        self._manifest: dict[str, Any] = {}  # of the start, without an adapter
+        self._lora_settings: dict[str, Any] = {}
+        self._lora_ids: dict[str, int] = {}  # digest of an adapter's files -> the number that vLLM knows it by
+        self._lora: Any = None  # the LoRARequest of every decoding; None: the base decodes
         self._life = (time.monotonic(), 0)  # when a sign of life was given last, and how many tokens there were
 
     def serve(self) -> None:
         """Answer requests until told to stop."""
         answers: dict[str, Callable[[Event], None]] = {
             "start": self.start,
+            "adapt": self.adapt,
             "describe": lambda _: self._emit({"event": "described", **describe()}),
             "decode": self.decode,
             "force": self.decode,  # requests with an answer, which is scored
@@ -121,16 +127,23 @@ class Host:
             # vLLM compiles a small function of its sampler even in eager mode, and dies without a compiler.
             os.environ["TORCHDYNAMO_DISABLE"] = "1"
         before = vllm_manifest.relevant_environment()
-        folder = vllm_start.model_folder(path, repo, revision)
+        folder = vllm_start.model_folder(path, repo, revision, request["model_token"])
+        adapter = vllm_start.adapter_folder(request["adapter"]) if request["adapter"] else None
+        self._lora_settings = vllm_start.lora_settings(adapter) if adapter else {}
         with ThreadPoolExecutor(2) as reader:  # reading the files takes as long as loading them: do both at once
             files = reader.submit(vllm_manifest.model_files, folder)
             code = reader.submit(vllm_code.code_versions)
-            self._engine = vllm_start.start_engine(folder, request["engine"])
-            model = {"path": str(folder), "repo": repo, "revision": revision, "files": files.result()}
+            self._engine = vllm_start.start_engine(folder, {**request["engine"], **self._lora_settings})
+            model = {
+                "path": path if path.startswith(vllm_sources.BUCKET) else str(folder),
+                "repo": repo,
+                "revision": revision,
+                "files": files.result(),
+            }
         self._batches = Batches(self._engine.engine_core.engine_core.scheduler, self._begun)
         if request["least_seats"] is not None:
             self._seats = vllm_start.seats(self._engine, least=request["least_seats"])
-        manifest = vllm_manifest.manifest(
+        self._manifest = vllm_manifest.manifest(
             self._engine,
             seats=self._seats,
             room=vllm_start.room(self._engine),
@@ -139,8 +152,37 @@ class Host:
             env=before,
             pinned_env=sorted(request["env"]),
         )
-        self._tokenizer_digest = manifest["model"]["tokenizer_digest"]
+        self._tokenizer_digest = self._manifest["model"]["tokenizer_digest"]
+        manifest = self._load(adapter) if adapter else self._manifest
         self._emit({"event": "ready", "manifest": manifest, "seconds": time.monotonic() - started})
+
+    def adapt(self, request: Event) -> None:
+        """Decode with another adapter of the same base from now on, and report the manifest with it.
+
+        Nothing changes, and the manifest is null, where the adapter needs an engine with other settings.
+        """
+        started = time.monotonic()
+        folder = vllm_start.adapter_folder(request["adapter"])
+        fits = vllm_start.lora_settings(folder) == self._lora_settings
+        manifest = self._load(folder) if fits else None
+        self._emit({"event": "adapted", "manifest": manifest, "seconds": time.monotonic() - started})
+
+    def _load(self, folder: Any) -> Event:
+        """Have vLLM load an adapter; return the manifest with its files."""
+        from vllm.lora.request import LoRARequest
+
+        files = vllm_manifest.adapter_files(folder)
+        digest = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+        number = self._lora_ids.setdefault(digest, len(self._lora_ids) + 1)
+        self._lora = LoRARequest(digest, number, str(folder))  # vLLM's prefix cache knows it by the digest
+        self._engine.add_lora(self._lora)
+        if number not in self._engine.list_loras():
+            raise RuntimeError(f"vLLM did not load the adapter in {folder}")
+        model = self._manifest["model"]
+        return {
+            **self._manifest,
+            "model": {**model, "files": {**model["files"], **files}, "adapter": {"path": str(folder)}},
+        }
 
     def decode(self, request: Event) -> None:
         """Decode groups of requests, or score given answers, each group only when the one before is drained."""
@@ -228,7 +270,9 @@ class Host:
         settings = vllm_forced.sampling(request) if is_forced else request["sampling"]
         try:
             sampling = SamplingParams(**settings, n=1, flat_logprobs=True, output_kind=RequestOutputKind.FINAL_ONLY)
-            internal_id = self._engine.add_request(request["id"], {"prompt_token_ids": ids + given}, sampling)
+            internal_id = self._engine.add_request(
+                request["id"], {"prompt_token_ids": ids + given}, sampling, lora_request=self._lora
+            )
         except (getattr(exceptions, "VLLMClientError", ValueError), ValueError) as problem:  # 0.25 has no such class
             raise RequestRefused(self._refusal_code(ids + given), str(problem)) from problem
         self._names[internal_id] = request["id"]
@@ -319,7 +363,8 @@ def main() -> None:
         Host(emit, inbox).serve()
     except BaseException as problem:  # noqa: BLE001  whatever it is, the parent must hear of it
         traceback.print_exc()
-        detail = f"{type(problem).__name__}: {problem}"
+        is_said = isinstance(problem, vllm_sources.SourceFailed)  # in a sentence for people
+        detail = str(problem) if is_said else f"{type(problem).__name__}: {problem}"
         emit({"event": "fatal", "code": vllm_start.failure_code(problem), "detail": detail})
         sys.stderr.flush()
         os._exit(FATAL_STATUS)  # an engine in an unknown state may hang in its destructors

@@ -23,6 +23,8 @@ FLASHINFER = ("flashinfer-python", "flashinfer")
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 RELEVANT = re.compile(r"(VLLM|CUBLAS|CUBLASLT|NCCL|CUDA|OMP|KMP|MKL|TORCH|PYTORCH|TRITON|FLASHINFER|NVIDIA_TF32)")
 CPU_FLAGS = re.compile(r"avx|amx|fma|f16c|vnni|sve|asimd|bf16")
+ADAPTER_FILE = re.compile(r"adapter_config\.json|adapter_model\.(safetensors|bin|pt)")
+ADAPTER_PREFIX = "adapter/"  # of an adapter's files, next to those of its base
 MODEL_SUFFIXES = {".safetensors", ".bin", ".pt", ".pth", ".json", ".jinja", ".model", ".txt", ".tiktoken", ".py"}
 TOKENIZER_FILE = re.compile(
     r"tokenizer.*|vocab\.(json|txt)|merges\.txt|added_tokens\.json|special_tokens_map\.json|.*\.tiktoken"
@@ -71,6 +73,9 @@ RESOLVED = {
     "speculative_config": "speculative_config",
     "watermark_config": "watermark_config",
     "use_v2_model_runner": "use_v2_model_runner",
+    "max_loras": "lora_config.max_loras",
+    "max_lora_rank": "lora_config.max_lora_rank",
+    "lora_dtype": "lora_config.lora_dtype",
 }
 
 
@@ -114,7 +119,7 @@ def manifest(
     return {
         "engine": settings,
         "versions": versions(code),
-        "hardware": hardware(settings["tensor_parallel_size"] or 1),
+        "hardware": hardware((settings["tensor_parallel_size"] or 1) * (settings["pipeline_parallel_size"] or 1)),
         "env": env,
         "model": {
             **model,
@@ -299,6 +304,14 @@ def model_files(folder: Path) -> dict[str, dict[str, Any]]:
     """Return name → {"size", "sha256"} of the model's files: weights, settings, tokenizer, template."""
     paths = sorted(path for path in folder.iterdir() if path.suffix in MODEL_SUFFIXES and path.is_file())
     return {path.name: {"size": path.stat().st_size, "sha256": file_digest(path)} for path in paths}
+
+
+def adapter_files(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what `model_files` does, for an adapter's weights and settings."""
+    paths = sorted(path for path in folder.iterdir() if ADAPTER_FILE.fullmatch(path.name) and path.is_file())
+    return {
+        f"{ADAPTER_PREFIX}{path.name}": {"size": path.stat().st_size, "sha256": file_digest(path)} for path in paths
+    }
 
 
 def file_digest(path: Path) -> str:

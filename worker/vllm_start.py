@@ -1,9 +1,11 @@
 """Starting vLLM: which folder is loaded, with which settings. Part of `vllm_host.py`."""
 
 import gc
+import json
+import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 # What every engine of ours has in common, so that no profile can turn it off.
 COMMON_ENGINE = {
@@ -23,7 +25,9 @@ COMMON_ENV = {
     # waits for a thread that is not running: measured on two busy cores, 2 tokens/s against 34. Bits do not change.
     "OMP_WAIT_POLICY": "PASSIVE",
 }
-HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken"]
+# One adapter decodes at a time, as a worker decodes one run at a time. So a case never shares a step with another
+# adapter's cases, and never with the base's: on a CPU those get the adapter's answers (vLLM 0.32).
+MAX_LORAS = 1
 OUT_OF_MEMORY = (
     "out of memory",
     "can't allocate memory",
@@ -34,16 +38,49 @@ OUT_OF_MEMORY = (
 )
 
 
-def model_folder(path: str, repo: str, revision: str) -> Path:
-    """Return the folder of the model; one of a hub is fetched first, unless HF_HUB_OFFLINE forbids it."""
-    if path:
-        folder = Path(path).resolve()
-        if not (folder / "config.json").is_file():
-            raise FileNotFoundError(f"{folder} is not a model: there is no config.json in it")
-        return folder
-    from huggingface_hub import snapshot_download
+def model_folder(path: str, repo: str, revision: str, token: str = "") -> Path:
+    """Return the folder of a model; files of a bucket or a hub's repository are fetched first.
 
-    return Path(snapshot_download(repo, revision=revision or None, allow_patterns=HUB_FILES))
+    path: a folder, or `s3://bucket/prefix`. token: for the hub. Raises FileNotFoundError or SourceFailed.
+    """
+    if path and not path.startswith("s3://"):
+        local = Path(path).resolve()
+        if not (local / "config.json").is_file():
+            raise FileNotFoundError(f"{local} is not a model: there is no config.json in it")
+        return local
+    import vllm_sources  # next to this file, for the interpreter that runs vllm_host.py
+
+    folder: Path = vllm_sources.fetch_bucket(path) if path else vllm_sources.fetch_repo(repo, revision, token)
+    return folder
+
+
+def adapter_folder(path: str) -> Path:
+    """Return the folder of a LoRA adapter as PEFT writes it."""
+    folder = Path(path).resolve()
+    if not (folder / "adapter_config.json").is_file():
+        raise FileNotFoundError(f"{folder} is no LoRA adapter: there is no adapter_config.json in it")
+    return folder
+
+
+def lora_settings(folder: Path) -> dict[str, Any]:
+    """Return the engine's settings for an adapter, which depend on its rank only.
+
+    `max_lora_rank` is the smallest that vLLM has buffers for and the adapter fits. Raises ValueError if none is large
+    enough.
+    """
+    from vllm.config.lora import MaxLoRARanks
+
+    config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    return {"enable_lora": True, "max_loras": MAX_LORAS, "max_lora_rank": lora_rank(config, get_args(MaxLoRARanks))}
+
+
+def lora_rank(config: dict[str, Any], ranks: tuple[int, ...]) -> int:
+    """Return the smallest of vLLM's ranks that the adapter of this configuration fits. Raises ValueError."""
+    needed = max([int(config["r"]), *map(int, (config.get("rank_pattern") or {}).values())])
+    rank = min((each for each in ranks if each >= needed), default=None)
+    if rank is None:
+        raise ValueError(f"the LoRA adapter has rank {needed}; vLLM takes ranks up to {max(ranks)}")
+    return rank
 
 
 def start_engine(folder: Path, settings: dict[str, Any]) -> Any:
@@ -62,12 +99,29 @@ def start_engine(folder: Path, settings: dict[str, Any]) -> Any:
     wanted = {**settings, **COMMON_ENGINE}
     whole_batch = wanted.get("kv_cache_memory_bytes") == "whole_batch"
     is_gpu = torch.cuda.is_available()
+    if is_gpu and wanted.get("gpu_memory_utilization") is None:
+        usable = [torch.cuda.mem_get_info(index) for index in range(n_gpus(wanted))]
+        wanted["gpu_memory_utilization"] = memory_share(usable, most=EngineArgs.gpu_memory_utilization)
     if whole_batch:  # on a CPU vLLM would measure a share of the whole machine's memory: it is told a size, set below
         wanted["kv_cache_memory_bytes"] = None if is_gpu else 1
     config = EngineArgs(model=str(folder), **wanted).create_engine_config()
     if whole_batch:
         limit_kv_cache(config, is_measured=is_gpu)
     return LLMEngine.from_vllm_config(config)
+
+
+def n_gpus(settings: dict[str, Any]) -> int:
+    sizes = (settings.get(f"{name}_parallel_size") or 1 for name in ("tensor", "pipeline"))
+    return math.prod(sizes)
+
+
+def memory_share(usable: list[tuple[int, int]], *, most: float) -> float:
+    """Return the share of a GPU's memory that an engine may take: vLLM's own, or less if less is free.
+
+    usable: of each GPU, bytes that are free and bytes in all. One hundredth is left for what starts meanwhile.
+    """
+    free = min(math.floor(100 * free / total) - 1 for free, total in usable) / 100
+    return max(min(free, most), 0.01)
 
 
 def limit_kv_cache(config: Any, *, is_measured: bool) -> None:
@@ -83,10 +137,15 @@ def limit_kv_cache(config: Any, *, is_measured: bool) -> None:
     def determine_available_memory(self: Any) -> list[int]:
         needed = [whole_batch_bytes(config, layers) for layers in self.get_kv_cache_specs()]
         if not is_measured:
-            config.cache_config.kv_cache_memory_bytes = max(needed)
+            self.collective_rpc(request_cache, args=(max(needed),))
         return [min(sizes) for sizes in zip(measure(self), needed, strict=True)]
 
     executor.determine_available_memory = determine_available_memory
+
+
+def request_cache(worker: Any, n_bytes: int) -> None:
+    """Request this much for the KV cache; runs in each of the engine's worker processes."""
+    worker.cache_config.kv_cache_memory_bytes = n_bytes
 
 
 def whole_batch_bytes(config: Any, layers: dict[str, Any]) -> int:

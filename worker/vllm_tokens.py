@@ -11,6 +11,11 @@ from typing import Any
 Tags = dict[str, str]  # "start" and "end": the texts between which a model thinks
 
 PROMPT_END = 64  # tokens of a prompt's end in which a start tag is looked for
+NO_TEMPLATE = (
+    "The model has no chat template, so messages cannot be made a prompt. It is a base model, which continues texts: "
+    "give the suite's cases `completion` in place of `prompt` or `messages`."
+)
+HAS_IMAGE = "The case has an image, which only an external endpoint takes: our engine is given text alone."
 BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -24,7 +29,10 @@ class RequestRefused(Exception):
 
 
 def render(tokenizer: Any, messages: list[Any], tools: list[Any] | None, switches: dict[str, Any]) -> list[int]:
-    """Return the token ids of the messages under the model's own chat template.
+    """Return the token ids of the messages under the model's own chat template, or of a completion's text.
+
+    A lone message of the role `completion` is a text to continue. The tokenizer adds what it adds to any text, such as
+    a first token, as vLLM's `/v1/completions` does; no template, tool or switch applies.
 
     switches: the template's own variables, such as enable_thinking; one that it does not read changes nothing.
 
@@ -34,8 +42,12 @@ def render(tokenizer: Any, messages: list[Any], tools: list[Any] | None, switche
     """
     if all(_says_nothing(message) for message in messages):
         raise RequestRefused("prompt_empty", "The prompt is empty: no message says anything.")
+    if any(isinstance(message.get("content"), list) for message in messages):
+        raise RequestRefused("template_error", HAS_IMAGE)
+    if messages[0]["role"] == "completion":
+        return list(tokenizer.encode(messages[0]["content"], add_special_tokens=True))
     if not getattr(tokenizer, "chat_template", None):
-        raise RequestRefused("template_error", "The model has no chat template, so messages cannot be made a prompt.")
+        raise RequestRefused("template_error", NO_TEMPLATE)
     try:
         ids = tokenizer.apply_chat_template(
             messages, tools=tools, add_generation_prompt=True, tokenize=True, return_dict=False, **switches

@@ -7,6 +7,7 @@ from typing import Any
 from evalboard.calling.calls import Answered, CallOutcome, DecodeRequest, FailedCall
 from evalboard.calling.client import CalledServer
 from evalboard.core import scoring
+from evalboard.core.images import put_images
 from evalboard.core.profile import call_seed
 from evalboard.core.suite import CaseDocument, SuiteDocument
 from evalboard.core.trace import Ending, Failed, find_ending, is_truncated
@@ -47,7 +48,7 @@ class Recording:
         return [
             DecodeRequest(
                 case_index=(repeat - 1) * len(self.suite.cases) + case.index,
-                messages=case.messages,
+                messages=put_images(case.messages, {image.digest: image for image in case.images}),
                 tools=case.tools,
                 sampling={**self.sampling, "seed": self._seed(case.id, repeat)},
             )

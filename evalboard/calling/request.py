@@ -13,8 +13,10 @@ from typing import Any
 
 from evalboard.calling.calls import DecodeRequest
 from evalboard.core.profile import is_unsent
+from evalboard.core.suite import is_completion
 from evalboard.importers.completions import content_text
 
+PLAIN_ROLES = ("user", "completion")  # of the one message that goes as a plain prompt
 PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}
 # Of vLLM's own parameters, the values that ask for nothing.
 NEUTRAL: dict[str, tuple[Any, ...]] = {
@@ -118,6 +120,14 @@ def build(
     return Built(PATHS[api], body, tuple(dict.fromkeys(left_out)), is_vllm, is_uncached)
 
 
+def needs_completions(api: str) -> str:
+    """Return why a completion cannot be sent to an endpoint of this API, and what to do."""
+    return (
+        f"The case is a completion, a text without a chat template, and the endpoint's API ({api}) applies one. Add an "
+        "endpoint whose API is completions."
+    )
+
+
 def learn(dialect: Dialect, built: Built, words: str) -> Dialect | None:
     """Return a dialect extended by a refusal's text; None if it names no parameter of the call.
 
@@ -182,6 +192,8 @@ def _prompt(request: DecodeRequest, api: str) -> dict[str, Any]:
     messages = [dict(message) for message in request.messages]
     if api == "completions":
         return {"prompt": _plain_prompt(request, messages)}
+    if is_completion(messages):
+        raise NotCallable(needs_completions(api))
     if not messages:
         raise NotCallable(f"The case has no messages, and the endpoint's API ({api}) takes nothing else.")
     if api == "chat":
@@ -196,7 +208,7 @@ def _plain_prompt(request: DecodeRequest, messages: list[dict[str, Any]]) -> str
         return list(request.prompt_token_ids)
     if request.tools:
         raise NotCallable("The case has tools, and the endpoint's API (completions) takes a plain prompt alone.")
-    if len(messages) != 1 or messages[0].get("role") != "user" or set(messages[0]) - {"role", "content"}:
+    if len(messages) != 1 or messages[0].get("role") not in PLAIN_ROLES or set(messages[0]) - {"role", "content"}:
         raise NotCallable(
             "The endpoint's API (completions) takes one plain prompt, and this case is not one message of a user."
         )
@@ -214,7 +226,7 @@ def _input_items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if role not in ("system", "developer", "user", "assistant") or set(message) - others:
         raise NotCallable("The case has a message that the endpoint's API (responses) has no form for.")
     if message.get("content") or not called:
-        yield {"role": role, "content": _text(message.get("content"))}
+        yield {"role": role, "content": _input_content(message.get("content"))}
     yield from map(_function_call, called)
 
 
@@ -225,6 +237,22 @@ def _function_call(call: Mapping[str, Any]) -> dict[str, Any]:
     arguments = function.get("arguments") or {}
     written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return {"type": "function_call", "call_id": call["id"], "name": function.get("name"), "arguments": written}
+
+
+def _input_content(content: Any) -> str | list[dict[str, Any]]:
+    """Return a message's content for the Responses API, where images are `input_image`."""
+    if not isinstance(content, list) or not any(part.get("type") == "image_url" for part in content):
+        return _text(content)
+    return [
+        {
+            "type": "input_image",
+            "image_url": part["image_url"]["url"],
+            "detail": part["image_url"].get("detail", "auto"),
+        }
+        if part["type"] == "image_url"
+        else {"type": "input_text", "text": part["text"]}
+        for part in content
+    ]
 
 
 def _text(content: Any) -> str:

@@ -1,4 +1,4 @@
-"""`evalboard endpoint`: add an external server, list endpoints, and check what a server honours."""
+"""`evalboard endpoint`: add an endpoint, list endpoints, and check what an external server honours."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Endpoints.", no_args_is_help=True)
 PRICE_HELP = "The price of a million tokens; also cached=, reasoning= and currency= (default: USD)."
+OWN = "Only without --base-url."
 AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 
 
@@ -38,8 +39,28 @@ def endpoint() -> None:
 @app.command()
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The endpoint's slug: small letters, digits, dashes.")],
-    base_url: Annotated[str, typer.Option(metavar="URL", help="Such as https://api.example.com/v1.")],
-    model: Annotated[str, typer.Option(metavar="NAME", help="The model, as the server names it.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|PATH|OWNER/NAME@COMMIT",
+            help="The model as the server names it. Without --base-url: its folder on the worker, or a hub repository.",
+        ),
+    ],
+    base_url: Annotated[
+        str, typer.Option(metavar="URL", help="Such as https://api.example.com/v1. Default: a worker loads the model.")
+    ] = "",
+    adapter: Annotated[str, typer.Option(metavar="PATH", help=f"A LoRA adapter's folder on the worker. {OWN}")] = "",
+    dtype: Annotated[str, typer.Option(metavar="float32|bfloat16|float16", help=f"The model's dtype. {OWN}")] = "",
+    quantization: Annotated[str, typer.Option(metavar="NAME", help=f"One that vLLM knows, such as fp8. {OWN}")] = "",
+    max_model_len: Annotated[
+        int | None, typer.Option(min=16, help=f"Tokens of prompt and answer together; default: 2048. {OWN}")
+    ] = None,
+    tensor_parallel_size: Annotated[
+        int | None, typer.Option(min=1, help=f"GPUs that share each layer; default: 1. {OWN}")
+    ] = None,
+    pipeline_parallel_size: Annotated[
+        int | None, typer.Option(min=1, help=f"Groups of GPUs with a part of the layers each; default: 1. {OWN}")
+    ] = None,
     key_env: Annotated[
         str, typer.Option(metavar="VAR", help="The worker's environment variable with the key; never the key itself.")
     ] = "",
@@ -86,7 +107,7 @@ def add(
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: AsJson = False,
 ) -> None:
-    """Add an external server that speaks OpenAI's protocol, and check what it honours."""
+    """Add an external server and check what it honours, or without --base-url a model for workers."""
     if key_env and key_file:
         raise typer.BadParameter("The key is read from one place; give one of the two.", param_hint="--key-file")
     if problem := variable_problem(key_env, allowed=None) if key_env else None:
@@ -95,10 +116,15 @@ def add(
     named = parse_headers(header or [], "--header") | {
         name: {"env": variable} for name, variable in parse_headers(header_env or [], "--header-env").items()
     }
-    body: dict[str, Any] = {"slug": name, "engine": "openai", "base_url": base_url, "model": {"name": model}}
-    body |= {"api": api, "auth": key_env or key_file, "rescores": rescore, "daily_check": daily_check}
-    chosen = {"line": line, "pool": pool, "concurrency": concurrency, "reference": reference, "bypass": bypass}
-    chosen |= {"calls_per_minute": calls_per_minute}
+    body: dict[str, Any] = {"slug": name, "engine": "openai" if base_url else "vllm"}
+    body["model"] = {"name": model} if base_url else _parse_model(model)
+    body["model"] |= {"adapter": adapter} if adapter else {}
+    chosen: dict[str, Any] = {"base_url": base_url, "api": "" if api == "chat" else api, "auth": key_env or key_file}
+    chosen |= {"rescores": rescore, "daily_check": daily_check, "calls_per_minute": calls_per_minute, "pool": pool}
+    chosen |= {"concurrency": concurrency, "reference": reference, "bypass": bypass, "dtype": dtype}
+    chosen |= {"line": line or ("" if base_url else body["model"].get("path", model).rstrip("/").rsplit("/", 1)[-1])}
+    chosen |= {"quantization": quantization, "max_model_len": max_model_len}
+    chosen |= {"tensor_parallel_size": tensor_parallel_size, "pipeline_parallel_size": pipeline_parallel_size}
     body |= {field: value for field, value in chosen.items() if value}
     body |= {"headers": named} if named else {}
     body |= {"price": parse_price(price)} if price else {}
@@ -108,11 +134,11 @@ def add(
         added = answer.value
         if not as_json:
             typer.echo(_render_added(added))
-        is_checked = check and _has_worker(client, added.pool)
+        is_checked = check and base_url != "" and _has_worker(client, added.pool)
         probe = _check(client, {"endpoint": name}, give_up_after=give_up_after) if is_checked else None
     if as_json:
         typer.echo(json.dumps(answer.json | {"check": probe and probe.json}, ensure_ascii=False))
-    else:
+    elif base_url:
         typer.echo(render_check(probe.value) if probe else _render_unchecked(added, is_wanted=check))
 
 
@@ -239,7 +265,15 @@ def render_check(probe: "Probe") -> str:
     return "\n".join([title, probe.finding.sentence, *columns(rows), *cost, describe_fit(seen), as_typed(following)])
 
 
+def _parse_model(text: str) -> dict[str, str]:
+    """Return the model that a worker loads: a folder, or a repository on a hub with its commit."""
+    repo, is_repo, revision = text.partition("@")
+    return {"repo": repo, "revision": revision} if is_repo and not text.startswith("/") else {"path": text}
+
+
 def _render_added(endpoint: "Endpoint") -> str:
+    if endpoint.base_url is None:
+        return f"Endpoint {endpoint.slug} is there: {endpoint.about}, loaded by the workers of pool {endpoint.pool}."
     key = f"the key is read from {endpoint.auth} on the worker" if endpoint.auth else "without a key"
     first = f"Endpoint {endpoint.slug} is there: {endpoint.model.address} at {endpoint.base_url}, {key}."
     daily = f"\nIt is checked daily from its first run or probe on. {DAILY_CHECK_COST}" if endpoint.daily_check else ""

@@ -28,6 +28,7 @@ PROOF_SETUPS = (
     "pinned-cached",
     "invariant-cached",
     "invariant-tp2",
+    "invariant-pp2",
     "fast-fp8",
     "pinned-fp8",
     "invariant-fp8",

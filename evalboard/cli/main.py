@@ -10,6 +10,7 @@ from typer.core import TyperGroup, TyperOption
 
 from evalboard import wings
 from evalboard.cli import (
+    audit,
     baseline,
     case,
     compare,
@@ -23,6 +24,7 @@ from evalboard.cli import (
     profile,
     release,
     replay,
+    rollouts,
     run,
     schedule,
     scorer,
@@ -89,9 +91,12 @@ app.command()(replay.replay)
 app.command()(labels.labels)
 app.command()(probe.probe)
 app.command()(vendors.vendors)
+app.command()(rollouts.rollouts)
 app.command("verify-release")(verify_release.verify_release)
 app.command()(export.export)
 app.command()(follow.follow)
+app.command()(audit.comment)
+app.command()(audit.audit)
 app.command("import")(imports.import_logs)
 for on_the_machine in (up, signin, tour, scheduler):
     app.command(rich_help_panel=NEED_THE_PRODUCT)(on_the_machine)

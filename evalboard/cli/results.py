@@ -121,10 +121,12 @@ def _build_result(case: "CaseOfRun", outcome: str, why: str, baseline: float | N
 
 
 def _describe_missing(case: "CaseOfRun") -> str:
-    """Say how many responses are missing, and why; "" where none is."""
+    """Say how many responses are missing or have no score, and why; "" where none is."""
     n, n_repeats = case.scores.count(None), len(case.scores)
     if not n:
         return ""
+    if case.reason and not case.errors:
+        return f"{n} of {n_repeats} {'response has' if n_repeats == 1 else 'responses have'} no score."
     why = f": {', '.join(case.errors)}" if case.errors else ""
     return f"{n} of {n_repeats} {'response is' if n_repeats == 1 else 'responses are'} missing{why}."
 

@@ -42,6 +42,10 @@ def run(
         str,
         typer.Option(metavar="PATH", help="Another checkpoint of the endpoint's model: a folder on the worker."),
     ] = "",
+    adapter: Annotated[
+        str,
+        typer.Option(metavar="PATH", help="Another LoRA adapter on the endpoint's model: a folder on the worker."),
+    ] = "",
     label: LabelTexts = None,
     priority: Annotated[
         str,
@@ -130,8 +134,9 @@ def run(
         body["seed"] = seed
     body |= {"is_shuffled": True} if shuffle else {}
     body |= {"is_restarted": True} if restart else {}
-    if model:
-        body["model"] = {"path": model}
+    if model or adapter:
+        body["model"] = {"path": model} if model else {}
+        body["model"] |= {"adapter": adapter} if adapter else {}
     if against or priority:
         body["priority"] = priority or "release"
     with connect() as client:

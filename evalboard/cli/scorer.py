@@ -75,6 +75,39 @@ def try_on_run(
         typer.echo(as_typed(_render(answer.value, own, [case.value for case in cases])))
 
 
+@app.command("judge-again")
+def judge_again(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run that a judge has scored.")],
+    scorer: Annotated[
+        str, typer.Option("--scorer", metavar="JSON", help="The judge; default: that of the run's suite.")
+    ] = "",
+    give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what changed, as JSON.")] = False,
+) -> None:
+    """Let the judge of a run, as it is now, score its answers once more. Earlier scores stay."""
+    with connect() as client:
+        named = {"scorer": json.loads(resolve(client, scorer))} if scorer else {}
+        made = client.rescore(run, {**named, "judge_again": True}).value
+        answer = follow_to_end(
+            lambda: client.rescored(run, made.scorer.id),
+            rescored_progress,
+            sentence="The judge goes on.",
+            come_back=f"evalboard wait {run}",
+            give_up_after=give_up_after,
+        )
+        judgings = [each for each in client.judgings(run).value.results if each.scorer == made.scorer.digest]
+        version = client.suite(answer.value.suite, version=str(answer.value.suite_version)).value
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {**answer.json, "judgings": [each.model_dump(mode="json") for each in judgings]}, ensure_ascii=False
+            )
+        )
+        return
+    changes = describe_rescored(answer.value, name_scorer(version.scorer))
+    typer.echo(as_typed("\n".join([*(each.text for each in judgings), *changes])))
+
+
 @app.command()
 def adopt(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="The suite's slug.")],

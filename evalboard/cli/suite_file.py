@@ -13,6 +13,7 @@ from evalboard.client.errors import WrongUse
 from evalboard.client.suite_parts import SuiteLines
 from evalboard.core.document import Problems
 from evalboard.core.errors import InvalidInput
+from evalboard.core.images import read_image
 from evalboard.core.suite import (
     SuiteDocument,
     decode_suite,
@@ -30,6 +31,7 @@ from evalboard.importers.paths import STDIN
 
 MAPPINGS = Path(__file__).resolve().parents[2] / "runs" / "samples" / "mappings"
 FIELDS_NAMED = 10
+ADDRESS = re.compile(r"(?i)[a-z][a-z0-9+.-]*:")  # of an image; anything else is a path
 UNSCORED = {"kind": "recorded", "source": "no scorer"}
 LARGE_BYTES = 16 * 2**20
 FORMAT_OF = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
@@ -54,7 +56,44 @@ def open_lines(file: Path, *, slug: str, title: str, **options: str) -> Iterator
         yield SuiteLines(document["slug"], "", _lines_of(document))
         return
     with file.open("rb") as opened:
-        yield SuiteLines(slug or _name(file), title, opened)
+        yield SuiteLines(slug or _name(file), title, (_with_images(line, file) for line in opened))
+
+
+def _with_images(line: bytes, file: Path) -> bytes:
+    """Return a line of JSONL with the images that it names by their paths. Raises WrongUse."""
+    if b'"image_url"' not in line:
+        return line
+    try:
+        case = json.loads(line)
+    except ValueError:
+        return line  # the server names its mistake
+    read_files([case], file)
+    return json.dumps(case, ensure_ascii=False).encode() + b"\n"
+
+
+def read_files(cases: Any, file: Path) -> None:
+    """Put images in the place of their paths, which are relative to the suite's file. Raises WrongUse."""
+    for case in cases if isinstance(cases, list) else ():
+        messages = case.get("messages") if isinstance(case, dict) else None
+        for message in messages if isinstance(messages, list) else ():
+            content = message.get("content") if isinstance(message, dict) else None
+            for part in content if isinstance(content, list) else ():
+                given = part.get("image_url") if isinstance(part, dict) else None
+                if not isinstance(given, dict) or not isinstance(url := given.get("url"), str):
+                    continue  # the suite's reader names its mistake
+                if url and not ADDRESS.match(url):
+                    given["url"] = _image_at(file.parent / url)
+
+
+def _image_at(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as problem:
+        raise WrongUse(f"The image {path} cannot be read: {problem.strerror}.") from problem
+    image = read_image(data)
+    if image is None:
+        raise WrongUse(f"{path} is no image that can be sent: take PNG, JPEG, GIF or WebP.")
+    return image.url
 
 
 def _lines_of(document: dict[str, Any]) -> Iterator[bytes]:
@@ -72,7 +111,7 @@ def _name(file: Path) -> str:
 
 
 def load_prompts(file: Path) -> SuiteDocument:
-    """Read the prompts to send: a suite, or lines with a prompt or messages; `-` is standard input.
+    """Read the prompts to send: a suite, or lines with prompt, messages or completion; `-` is stdin.
 
     Lines that name no scorer are scored by none: their suite has the scorer `recorded`. Raises WrongUse.
     """
@@ -81,12 +120,17 @@ def load_prompts(file: Path) -> SuiteDocument:
     text = sys.stdin.read() if is_stdin else _read(file)
     try:
         if not is_stdin and not _is_jsonl(file):
-            return read_suite_text(text, slug=name, form="json").parse()
+            read = read_suite_text(text, slug=name, form="json")
+            read_files(read.document.get("cases"), file)
+            return read.parse()
         problems = Problems()
         rows = [row for _, row in read_lines(text, problems)]
         problems.raise_if_any("The prompts cannot be read")
         if rows and (rows[0].keys() == {"suite"} or any("scorer" in row for row in rows)):
-            return parse_suite(read_suite_jsonl(text, slug=name))
+            document = read_suite_jsonl(text, slug=name)
+            read_files(document["cases"], file)
+            return parse_suite(document)
+        read_files(rows, file)
         return parse_suite({"slug": name, "scorer": UNSCORED, "cases": list(map(_as_case, rows))})
     except InvalidInput as problem:
         raise WrongUse(f"{file}: {_sentence(problem)}") from problem
@@ -96,9 +140,11 @@ def _as_case(row: dict[str, Any]) -> dict[str, Any]:
     """Return a line as a case: without an id of its own, the digest of its prompt names it, as in a log."""
     from evalboard.importers.calls import prompt, prompt_id  # here, as it brings numpy
 
-    case = {name: row[name] for name in ("id", "prompt", "messages", "tools", "target") if row.get(name) is not None}
+    fields = ("id", "prompt", "messages", "completion", "tools", "target")
+    case = {name: row[name] for name in fields if row.get(name) is not None}
     with suppress(InvalidInput):  # which the suite's own reader names
-        case.setdefault("id", prompt_id(prompt(case), case.get("tools") or ()))
+        sent = {"prompt": case["completion"]} if "completion" in case else case
+        case.setdefault("id", prompt_id(prompt(sent), case.get("tools") or ()))
     return case | ({"id": str(case["id"])} if isinstance(case.get("id"), int) else {})
 
 
@@ -120,6 +166,7 @@ def load_document(
             columns=parse_columns(columns),
             mapping=parse_mapping(_load_mapping(mapping)) if mapping else None,
         )
+        read_files(read.document.get("cases"), file)
         refuse_unused_scorer(read, given)
         read.parse()  # so that a mistake is named before anything is sent
     except InvalidInput as problem:

@@ -9,7 +9,7 @@ COMMANDS = (
     *("up", "signin", "tour", "run", "wait", "compare", "release", "replay", "bisect", "force", "probe", "on-policy"),
     *("verify", "verify-release", "diff", "trace", "export", "import", "worker", "scheduler", "suite", "endpoint"),
     *("experiment", "baseline", "case", "follow", "settle", "profile", "schedule", "rerun", "scorer", "labels"),
-    "vendors",
+    *("vendors", "rollouts", "comment", "audit"),
 )
 _HINT = re.compile(rf"(?<![\w./-])evalboard(?= (?:{'|'.join(COMMANDS)})\b)")
 

@@ -12,18 +12,22 @@ import httpx
 from evalboard.client.answers import Answer, Download, Json, Kind, parse
 from evalboard.client.transport import Transport
 from evalboard.contract.access import Follow, NewWebhook, Webhook
+from evalboard.contract.audit import AuditCheck
 from evalboard.contract.base import Page
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.case import CaseHistory
 from evalboard.contract.catalogue import Endpoint, Policy, Profile
+from evalboard.contract.comment import Comment
 from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.imports import Import, ImportReading
+from evalboard.contract.judge import Judging
 from evalboard.contract.labels import RunLabels
 from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow, Settle
 from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
+from evalboard.contract.rollouts import RolloutSeries, RolloutStep
 from evalboard.contract.run import Rerun, Rescored, Run, RunEstimate, RunPair, RunRow
 from evalboard.contract.schedule import Schedule
 from evalboard.contract.stack import Worker
@@ -169,6 +173,10 @@ class RestClient:
     def rescored_cases(self, run_id: str, scorer_id: str) -> Iterator[Answer[RescoredCase]]:
         return self.rows(RescoredCase, f"/runs/{run_id}/rescored/{scorer_id}/cases/", {})
 
+    def judgings(self, run_id: str) -> Answer[Page[Judging]]:
+        """Return how judges scored a run: its suite's own judge first, newest first."""
+        return self.get(Page[Judging], f"/runs/{run_id}/judgings/")
+
     def adopt_scorer(self, slug: str, body: Mapping[str, Any]) -> Answer[SuiteVersion]:
         return self.post(SuiteVersion, f"/suites/{quote(slug, safe='')}/scorer/", body)
 
@@ -178,6 +186,33 @@ class RestClient:
 
     def agreement(self, run_id: str) -> Answer[RunLabels]:
         return self.get(RunLabels, f"/runs/{run_id}/agreement/")
+
+    def comments(self, kind: str, name: str) -> Iterator[Answer[Comment]]:
+        """Yield the comments on a run, case or release, newest first."""
+        return self.rows(Comment, "/comments/", {"kind": kind, "name": name})
+
+    def create_comment(self, kind: str, name: str, text: str) -> Answer[Comment]:
+        return self.post(Comment, "/comments/", {"kind": kind, "name": name, "text": text})
+
+    def withdraw_comment(self, comment_id: str) -> None:
+        self._transport.request("DELETE", f"/comments/{quote(comment_id, safe='')}/")
+
+    def audit_check(self) -> Answer[AuditCheck]:
+        return self.get(AuditCheck, "/audit/check/")
+
+    def log_rollout(self, series: str, body: Mapping[str, Any]) -> Answer[RolloutStep]:
+        """Store a step of a training run; sent again, it replaces what was logged of it."""
+        return self.post(RolloutStep, f"/rollouts/{quote(series, safe='')}/steps/", body)
+
+    def rollout_series(self, series: str) -> Answer[RolloutSeries]:
+        return self.get(RolloutSeries, f"/rollouts/{quote(series, safe='')}/")
+
+    def rollouts(self) -> Iterator[Answer[RolloutSeries]]:
+        return self.rows(RolloutSeries, "/rollouts/", {})
+
+    def rollout_steps(self, series: str) -> Iterator[Answer[RolloutStep]]:
+        """Yield the steps of a series, the newest step first."""
+        return self.rows(RolloutStep, f"/rollouts/{quote(series, safe='')}/steps/", {})
 
     def follow(self, kind: str, name: str) -> Answer[Follow]:
         """Follow a run, suite, endpoint or other thing: Evalboard notifies you at your own addresses."""

@@ -11,10 +11,10 @@ from typing import Any
 from evalboard.contract import compare as contract
 from evalboard.contract.base import Note
 from evalboard.contract.compare import SIDES, ComparedCounts
-from evalboard.contract.parts import Cost, FingerprintNamed, ModelServed, RepeatScored
+from evalboard.contract.parts import Cost, FingerprintNamed, RepeatScored
 from evalboard.contract.run import SuiteNamed
 from evalboard.contract.treatments import MODEL_TREATMENT
-from evalboard.core.compare import round_to_tenths
+from evalboard.core.compare import name_served, round_to_tenths
 from evalboard.core.stats import NOISE_LEVEL, drawn_points, find_beyond, span
 from evalboard.core.trace import Vocabulary
 from evalboard.wording.cause import count_larger_shifts, explain_noise
@@ -189,7 +189,7 @@ def _bucket(bucket: Any, n: int, share: float, by_letter: Mapping[int, str]) -> 
     fingerprint = bucket.fingerprint
     return contract.BucketOfSide(
         id=str(bucket.pk),
-        model=ModelServed(name=bucket.model.name, digest=bucket.model.digest),
+        model=name_served(bucket.model),
         fingerprint=FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label),
         batch_class=bucket.batch_class,
         n_responses=n,

@@ -81,3 +81,36 @@ class NewWebhook(Webhook):
     """A webhook as returned to the person who made it."""
 
     secret: Annotated[str, says(description="the key that signs each message; shown only once")]
+
+
+Role = Annotated[str, says(enum=("viewer", "engineer", "release manager", "admin"))]
+
+
+class Person(Contract):
+    """A person of the installation, and how they sign in: by password, SSO or a one-time link."""
+
+    name: str
+    role: Annotated[str, says(description="viewer, engineer, release manager or admin; empty: none, which reads")]
+    is_active: Annotated[bool, says(description="false: they cannot sign in")]
+    sign_in: Annotated[str, says(enum=("password", "sso", "link"))]
+    created_at: Instant
+    seen_at: Annotated[Instant | None, says(description="when they or a token of theirs last did something")]
+    n_tokens: Annotated[Count, says(description="valid ones")]
+    n_sessions: Count
+
+
+class NewPerson(Person):
+    """A person with a link that signs them in once, within a day."""
+
+    link: Annotated[str, says(description="shown only once")]
+
+
+class BrowserSession(Contract):
+    """A browser in which a person is signed in. `id` is a digest, which the audit trail names too."""
+
+    id: str
+    person: str
+    address: Annotated[str, says(description="where they signed in from; empty if not known")]
+    began_at: Instant | None
+    seen_at: Instant | None
+    expires_at: Instant

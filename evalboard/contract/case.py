@@ -2,7 +2,19 @@
 
 from typing import Annotated, Any
 
-from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, PageAddress, Score, Share, says
+from evalboard.contract.base import (
+    Contract,
+    Count,
+    Digest,
+    Id,
+    Instant,
+    Number,
+    PageAddress,
+    Score,
+    Share,
+    page_only,
+    says,
+)
 from evalboard.contract.excerpt import AnswerExcerpt
 
 ChangedFact = Annotated[str, says(enum=("model", "server", "endpoint", "profile", "case", "scorer"))]
@@ -103,3 +115,4 @@ class CaseHistory(Contract):
     runs: tuple[CaseRun, ...]
     endpoints: tuple[str, ...]
     url: PageAddress
+    messages: tuple[Any, ...] = page_only  # as sent

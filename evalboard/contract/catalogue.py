@@ -3,15 +3,19 @@
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, says
+from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, optional, says
 
 Api = Annotated[str, says(enum=("chat", "completions", "responses"))]
+
+
+Adapter = Annotated[str | None, says(description="a folder on the worker with a LoRA adapter; null: none")]
 
 
 class ModelAtPath(Contract):
     """A checkpoint in a folder on the worker."""
 
     path: str
+    adapter: Adapter = optional
 
     @property
     def address(self) -> str:
@@ -23,6 +27,7 @@ class ModelInRepo(Contract):
 
     repo: str
     revision: str
+    adapter: Adapter = optional
 
     @property
     def address(self) -> str:
@@ -65,11 +70,14 @@ class Endpoint(Contract):
     quantization: str
     line: str
     max_model_len: Annotated[Number | None, says(description="null for an external server")]
+    tensor_parallel_size: Annotated[Number | None, says(description="null for an external server")]
+    pipeline_parallel_size: Annotated[Number | None, says(description="null for an external server")]
     pool: str
     base_url: str | None
     api: Api | None
     auth: Annotated[
-        str | None, says(description="the variable or file where a worker reads the key; empty where none is needed")
+        str | None,
+        says(description="the variable or file where a worker reads the key, or the hub's token; empty for none"),
     ]
     headers: dict[str, str | HeaderFromVariable] | None
     extra_body: dict[str, Any] | None
@@ -92,8 +100,14 @@ class Endpoint(Contract):
 
     @property
     def model_name(self) -> str:
-        """Return the last part of the path or repository: what people call the model."""
-        return self.model.address.rstrip("/").rsplit("/", 1)[-1]
+        """Return what people call the model, as `core.profile.name_adapted` does."""
+        base, own = (name.rstrip("/").rsplit("/", 1)[-1] for name in (self.model.address, self.adapter))
+        return f"adapter {own} on {base}" if own else base
+
+    @property
+    def adapter(self) -> str:
+        """Return the folder of the LoRA adapter, "" without one."""
+        return "" if isinstance(self.model, ModelByName) else self.model.adapter or ""
 
     @property
     def about(self) -> str:

@@ -61,7 +61,7 @@ class CorrectedRate(Contract):
 
 
 class JudgeVarianceSplit(Contract):
-    """The parts of the spread of a run's score, as standard deviations whose squares add up."""
+    """The parts of the spread of a run's score, as standard deviations in points whose squares add up."""
 
     total: float
     model: Annotated[float, says(description="of the answers themselves")]
@@ -85,6 +85,7 @@ class Judging(Contract):
     run: Id
     scorer: Digest
     is_own: Annotated[bool, says(description="the suite's own scorer, which decides")]
+    number: Annotated[int, says(minimum=1, description="1 for the judge's first judging of the run, then 2")]
     status: Annotated[str, says(enum=("running", "finished", "failed"))]
     error: str | None
     judge_run: Annotated[Id | None, says(description="the run of the judge; null until it has begun")]

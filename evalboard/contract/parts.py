@@ -2,7 +2,19 @@
 
 from typing import Annotated, Any
 
-from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, Points, Share, page_only, says
+from evalboard.contract.base import (
+    Contract,
+    Count,
+    Digest,
+    Id,
+    Instant,
+    Number,
+    Points,
+    Share,
+    optional,
+    page_only,
+    says,
+)
 
 
 class Cost(Contract):
@@ -66,9 +78,17 @@ class ResponseError(Contract):
     detail: str
 
 
+class AdapterServed(Contract):
+    """A LoRA adapter, by the content of its weights and configuration, and the base that it was on."""
+
+    digest: Digest
+    base_digest: Annotated[Digest, says(description="of the base as a model of its own")]
+
+
 class ModelServed(Contract):
     name: str
     digest: Digest
+    adapter: Annotated[AdapterServed | None, says(description="null: no LoRA adapter was on the model")] = optional
 
 
 class FingerprintNamed(Contract):
@@ -81,6 +101,11 @@ class FingerprintNamed(Contract):
     def title(self) -> str:
         """Return what pages call it: by its endpoint's name for it, else by what it is."""
         return f"backend {self.backend}" if self.backend else self.label
+
+    @property
+    def more(self) -> str:
+        """Return the label, "" where the title says it."""
+        return "" if self.label in (self.title, self.backend) else self.label
 
 
 class BucketNamed(Contract):

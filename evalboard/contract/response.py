@@ -59,7 +59,10 @@ class CaseOfRun(Contract):
         Score | None, says(description="the mean of scores; null also if several buckets answered the case")
     ]
     scores: Annotated[tuple[Score | None, ...], says(description="by repeat; null if missing or not scored yet")]
-    reason: Annotated[str | None, says(description="the first repeat with the lowest score, which `url` shows")]
+    reason: Annotated[
+        str | None,
+        says(description="of the first repeat with the lowest score, or an answer without one; `url` shows it"),
+    ]
     errors: Annotated[tuple[str, ...], says(description="codes of its missing responses")]
     marks: Annotated[tuple[tuple[Mark, ...], ...], says(description="of each repeat's response (docs/imports.md)")]
     n_texts: Annotated[int, says(minimum=0, description="distinct answers")]
@@ -67,6 +70,7 @@ class CaseOfRun(Contract):
     flip_chance: FlipChance
     url: PageAddress
     prompt: str = page_only  # the last message, cut to what a list has room for
+    shown: int = page_only  # the repeat that `url` shows
     n_traces: int = page_only  # different ones
     is_likely_to_flip: bool = page_only
     answer: str | None = page_only  # the start of the response that `url` shows; None where missing, or not read

@@ -484,6 +484,16 @@ class RunCost(Contract):
     minutes: float | None
 
 
+class JudgeEstimate(Contract):
+    """What a judge's run would take next to the run that it scores."""
+
+    endpoint: str
+    n_calls: Annotated[Count, says(description="at the most: equal answers are chosen once to be judged twice more")]
+    tokens: Count | None
+    minutes: Annotated[float | None, says(minimum=0)]
+    cost: Annotated[CostEstimate | None, says(description="null: the judge's endpoint has no price")]
+
+
 class RunEstimate(Contract):
     """What a run would take, estimated from earlier runs. Null: nothing to estimate from."""
 
@@ -492,6 +502,7 @@ class RunEstimate(Contract):
     minutes: Annotated[float | None, says(minimum=0, description="engine minutes, or minutes of calls")]
     paced_by: Annotated[str | None, says(description="another suite whose run gave the pace, scaled by cases")]
     cost: Annotated[CostEstimate | None, says(description="null: the endpoint has no price")]
+    judge: Annotated[JudgeEstimate | None, says(description="its judge's calls, which `n_calls` does not count")]
     sentence: str
 
 

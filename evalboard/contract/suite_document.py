@@ -29,10 +29,13 @@ class MessageIn(Contract):
 
 
 class CaseIn(Contract):
-    """One case, with a prompt or messages. A list of targets means that any of them is right."""
+    """One case, with a prompt, messages or a completion. A list of targets: any of them is right."""
 
     id: Annotated[str, says(minLength=1, maxLength=MAX_ID_CHARS)]
     prompt: str = optional
+    completion: Annotated[
+        str, says(minLength=1, description="a text to continue, given to the model without a chat template")
+    ] = optional
     messages: Annotated[tuple[MessageIn, ...], says(minItems=1, maxItems=MAX_MESSAGES)] = optional
     input: Annotated[
         str | None, says(minLength=1, description="what of the prompt is the case's own; else the last user message")

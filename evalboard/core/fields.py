@@ -152,7 +152,9 @@ ENGINE_FIELDS: dict[str, FieldCheck] = {
 }
 
 # Refused with a reason of their own, since people will look for them here.
-ENDPOINT_FIELDS = frozenset({"dtype", "quantization", "model", "tokenizer", "revision", "max_model_len"})
+ENDPOINT_FIELDS = frozenset(
+    {"dtype", "quantization", "model", "tokenizer", "revision", "max_model_len", "pipeline_parallel_size"}
+)
 HOST_FIELDS = frozenset(
     {"generation_config", "load_format", "logprobs_mode", "max_logprobs", "speculative_config", "disable_log_stats"}
 )

@@ -39,7 +39,7 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shape:
+class RolloutShape:
     """The field names of one writer.
 
     masks: over the tokens, 0 where the model did not sample. padding_masks: over the prompt, or over it and the tokens.
@@ -58,14 +58,14 @@ class _Shape:
 # The first one whose tokens and logprobs a line has. Some words are common to several: the telling fields come first.
 _SHAPES = (
     # NeMo-RL
-    _Shape(
+    RolloutShape(
         tokens="token_ids",
         logprobs="generation_logprobs",
         trainer="prev_logprobs",
         masks=("token_loss_mask",),
     ),
     # verl
-    _Shape(
+    RolloutShape(
         prompt="prompts",
         tokens="responses",
         logprobs="rollout_log_probs",
@@ -74,7 +74,7 @@ _SHAPES = (
         padding_masks=("attention_mask",),
     ),
     # SkyRL
-    _Shape(
+    RolloutShape(
         tokens="sequences",
         logprobs="rollout_logprobs",
         trainer="action_log_probs",
@@ -83,7 +83,7 @@ _SHAPES = (
         is_right_aligned=True,
     ),
     # SkyRL
-    _Shape(
+    RolloutShape(
         prompt="prompt_token_ids",
         tokens="response_ids",
         logprobs="rollout_logprobs",
@@ -91,7 +91,7 @@ _SHAPES = (
         masks=("loss_masks",),
     ),
     # TRL
-    _Shape(
+    RolloutShape(
         prompt="prompt_ids",
         tokens="completion_ids",
         logprobs="sampling_per_token_logps",
@@ -100,7 +100,7 @@ _SHAPES = (
         padding_masks=("prompt_mask",),
     ),
     # TRL
-    _Shape(
+    RolloutShape(
         prompt="prompt_ids",
         tokens="completion_ids",
         logprobs="logprobs",
@@ -109,7 +109,7 @@ _SHAPES = (
         padding_masks=("prompt_mask",),
     ),
     # the plain form
-    _Shape(
+    RolloutShape(
         prompt="prompt_token_ids",
         tokens="token_ids",
         logprobs="logprobs",
@@ -144,10 +144,18 @@ def parse_rollouts(lines: Iterable[str], *, field: str) -> tuple[Rollout, ...]:
 
 def parse_row(row: Mapping[str, Any]) -> list[Rollout]:
     """Return the rollouts of one line: one, or a batch. Raises ValueError if it has none."""
-    shape = _find_shape(row)
+    shape = find_shape(row)
     if shape is None:
         raise ValueError(_explain_texts(row) or "it has no tokens with logprobs under any known name")
     return [_parse_row(each, shape) for each in _unbatch(row, shape)]
+
+
+def find_shape(row: Mapping[str, Any]) -> RolloutShape | None:
+    """Return the first shape whose tokens the line has, with logprobs of either side."""
+    for shape in _SHAPES:
+        if shape.tokens in row and (row.get(shape.logprobs) is not None or row.get(shape.trainer) is not None):
+            return shape
+    return None
 
 
 def is_like_rollout(row: Mapping[str, Any]) -> bool:
@@ -201,14 +209,6 @@ def _wrong(field: str, problem: str) -> InvalidInput:
     return InvalidInput(f"The rollouts cannot be read: {problem}.", fields={field: problem})
 
 
-def _find_shape(row: Mapping[str, Any]) -> _Shape | None:
-    """Return the first shape whose tokens the line has, with logprobs of either side."""
-    for shape in _SHAPES:
-        if shape.tokens in row and (row.get(shape.logprobs) is not None or row.get(shape.trainer) is not None):
-            return shape
-    return None
-
-
 def _explain_texts(row: Mapping[str, Any]) -> str:
     """Return which trainer's text dump a line is and what it lacks; "" if it is none."""
     for name, fields in _TEXTS:
@@ -232,7 +232,7 @@ def _is_numeric(value: Any) -> bool:
     return _is_numeric(first) if isinstance(first, list) else type(first) in (int, float)
 
 
-def _unbatch(row: Mapping[str, Any], shape: _Shape) -> Iterator[Mapping[str, Any]]:
+def _unbatch(row: Mapping[str, Any], shape: RolloutShape) -> Iterator[Mapping[str, Any]]:
     """Yield the row, or each row of a batch; values that are no list of the batch's length are shared.
 
     Of fewer prompts each has as many answers in a row, as a server gives that is asked for several.
@@ -255,7 +255,7 @@ def _is_lists(value: Any) -> TypeGuard[list[list[Any]]]:
     return isinstance(value, list) and bool(value) and all(isinstance(each, list) for each in value)
 
 
-def _parse_row(row: Mapping[str, Any], shape: _Shape) -> Rollout:
+def _parse_row(row: Mapping[str, Any], shape: RolloutShape) -> Rollout:
     ids = _read_ids(row, shape.tokens)
     prompt = _read_ids(row, shape.prompt) if row.get(shape.prompt) is not None else None
     sampler, trainer = (_read_logprobs(row, name) for name in (shape.logprobs, shape.trainer))

@@ -64,7 +64,9 @@ def _member(members: Members, name: str) -> dict[str, Any]:
 def _read_json(file: LogFile) -> LoggedRun:
     if file.content_size > MAX_DOCUMENT_BYTES:
         most = f"{MAX_DOCUMENT_BYTES >> 20} MiB"
-        raise InvalidInput(f"is one JSON text of more than {most}; `inspect log convert --to eval` makes a .eval of it")
+        raise InvalidInput(
+            f"is one JSON text of more than {most}; make a .eval of it with: inspect log convert --to eval"
+        )
     log = read_object(file, inspect_shape.LOG)
     samples = rows(log.pop("samples", None), "samples")
     places = [(f"samples[{index}]", partial(mapping, sample, "it")) for index, sample in enumerate(samples)]

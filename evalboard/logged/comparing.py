@@ -58,6 +58,7 @@ from evalboard.core.compare import (
 )
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.errors import InvalidInput
+from evalboard.core.images import prompt_text
 from evalboard.core.suite import CaseDocument, digest_asked
 from evalboard.core.trace import TokenTrace, Vocabulary, pack_selection
 from evalboard.logged.memory import TRACES, LogBucket, LogRepeat, LogResponses, LogRun, LogScorer, LogStore
@@ -340,7 +341,7 @@ class LogComparison:
     def prompt(self, pair: DifferingPair) -> str:
         """Return the last message of a pair's case."""
         message = self.baseline.suite_version.cases[pair.flip.case_index].messages[-1]
-        return str(message.get("content") or "")
+        return prompt_text(message.get("content"))
 
     @cached_property
     def _comparing(self) -> Comparing:

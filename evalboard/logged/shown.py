@@ -23,6 +23,7 @@ from evalboard.core.compare import (
     find_parting,
     list_scores,
 )
+from evalboard.core.images import prompt_text
 from evalboard.core.profile import UNKNOWN_STACK
 from evalboard.core.trace import TokenTrace, Vocabulary
 from evalboard.logged.comparing import DifferingPair, LogComparison
@@ -87,7 +88,7 @@ def list_cases(made: LogComparison) -> list[ListedLogCase]:
             cause=row.cause if row else None,
             url="",
             pair=row,
-            prompt=str(document.messages[-1].get("content") or ""),
+            prompt=prompt_text(document.messages[-1].get("content")),
         )
         tokens = ("", "") if row is None or pair is None else _name_tokens(made, row, pair, part)
         cases.append(((parts[place], at), ListedLogCase(shown, part, tokens, pair)))

@@ -10,7 +10,7 @@ from evalboard.core import scoring
 from evalboard.core.digest import canonical_json
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.scoring import MAX_SOURCE_CHARS
-from evalboard.core.suite import DEFAULT_MAX_TOKENS, RESERVED, parse_suite
+from evalboard.core.suite import DEFAULT_MAX_TOKENS, RESERVED, is_completion, parse_suite
 from evalboard.importers.records import LoggedCase, LoggedRun
 from evalboard.wording.numbers import counted
 
@@ -200,6 +200,8 @@ def _may_be_same(case: LoggedCase, stored: Sequence[Message]) -> bool:
     """Return whether the prompts are equal as far as both are known."""
     if not case.messages or list(stored) == unknown_prompt():
         return True
+    if is_completion(stored):  # which a log of /v1/completions has as one user message
+        stored = [{**stored[0], "role": "user"}]
     return canonical_json(list(map(_message, case.messages))) == canonical_json(list(map(_message, stored)))
 
 

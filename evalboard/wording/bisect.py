@@ -17,12 +17,14 @@ LABELS: Mapping[str, str] = {
     "chat_template": "chat template",
     "quantization": "quantisation",
     "max_model_len": "context length",
+    "tensor_parallel_size": "tensor parallel size",
+    "pipeline_parallel_size": "pipeline parallel size",
     "worker": "worker's pool",
     "limits": "answer limits",
     "engine.enable_prefix_caching": "prefix cache",
     "engine.attention_backend": "attention backend",
     "engine.kv_cache_dtype": "KV-cache dtype",
-    "engine.tensor_parallel_size": "tensor parallel size",
+    "engine.tensor_parallel_size": "tensor parallel size of the profile",
     "sampling.chat_template_kwargs": "template variables",
 }
 VALUE_CHARS = 48

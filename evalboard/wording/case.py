@@ -45,9 +45,14 @@ def describe_changes(changes: "Sequence[CaseChange]", before: str, run: str) -> 
     """Name what changed between two runs, and whether the server is the same."""
     if not changes:
         return f"No recorded fact changed between runs {before} and {run}."
-    parts = [NAMES.get(fact.what) or f"{fact.what} {fact.before} → {fact.after}" for fact in changes]
+    parts = [NAMES.get(fact.what) or _describe_fact(fact) for fact in changes]
     same = "" if {"server", "endpoint"} & {fact.what for fact in changes} else " Same server before and after."
     return f"Changed then: {listed(parts)}.{same}"
+
+
+def _describe_fact(fact: "CaseChange") -> str:
+    """Name a fact with both values. Two models or servers may have one name, such as "unknown stack"."""
+    return f"{fact.what} {fact.before} → {'another ' if fact.before == fact.after else ''}{fact.after}"
 
 
 def describe_turn(

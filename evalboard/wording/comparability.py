@@ -18,7 +18,6 @@ Facts = Mapping[str, Any]
 
 SCORE_AGAIN = "Score the baseline again with the candidate's scorer."
 SCORES_AWAITED = "Wait until a worker has scored the baseline with the candidate's scorer."
-JUDGE_AGAIN = "Run both sides again, so that the judge as it is now judges both."
 SAY_WHO_SERVES = (
     "Use an endpoint or a log that reports its serving stack. Or run both sides in turn under a paired policy."
 )
@@ -109,17 +108,35 @@ def _scorer_shared(facts: Facts) -> str:
     )
 
 
+def _judged_again(facts: Facts) -> str:
+    """a side was judged again, and its newest judging counts: how far that moved it"""
+    text = f"The {facts['side']} was judged again, and the newest judging counts."
+    if not facts["n_cases"]:
+        return f"{text} It moves no score."
+    where = counted(facts["n_cases"], "case")
+    if facts["points"] is None:
+        return f"{text} It moves the score of {where}."
+    return f"{text} It moves the score by {signed(facts['points'])} points over {where}."
+
+
+def judge_again(facts: Facts) -> str:
+    """Say which side the judge is to score again: the one that it scored first."""
+    side = facts.get("side") or facts["sides"][0]
+    return f"Let the judge, as it is now, score the {side} again"
+
+
 def _judge_changed(facts: Facts) -> str:
     """Say who answered as the judge, and what the anchors show. They may not be there, or not tell."""
+    again = f"{judge_again(facts)}."
     other = f"Another model or stack answered as the judge ({_from_to(facts).strip()}). " if facts["moved"] else ""
     if facts["has_moved"]:
         return (
             f"{other}The judge {facts['judge']} moved: its scores of {_anchors(facts)} changed by {_shifted(facts)}. "
-            f"About so much of the difference is the judge's. {JUDGE_AGAIN}"
+            f"About so much of the difference is the judge's. {again}"
         )
     if "points" not in facts:
-        return f"{other}No fixed answers show whether it scores alike. {JUDGE_AGAIN}"
-    return f"{other}Scores of {_anchors(facts)} changed by {_shifted(facts)}, which may be noise. {JUDGE_AGAIN}"
+        return f"{other}No fixed answers show whether it scores alike. {again}"
+    return f"{other}Scores of {_anchors(facts)} changed by {_shifted(facts)}, which may be noise. {again}"
 
 
 def _judge_rebuilt(facts: Facts) -> str:
@@ -357,7 +374,7 @@ BLOCKS = Messages(
         },
         ("suite", "asserts"): {"suite_changed": _suite_changed},
         ("scorer", "asserts"): {"scorer_changed": _scorer_changed, "scorer_shared": _scorer_shared},
-        ("judge", "asserts"): {"judge_changed": _judge_changed},
+        ("judge", "asserts"): {"judge_changed": _judge_changed, "judged_again": _judged_again},
         ("judge", "allows"): {"judge_rebuilt": _judge_rebuilt},
         ("judge", "unknown"): {"judge_unchecked": _judge_unchecked},
         ("sampling", "asserts"): {"params_changed": _params_changed},

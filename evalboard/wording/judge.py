@@ -20,18 +20,18 @@ JUDGING = Messages(
             "noise": "The judge disagrees with itself on {share:share} of answers ({least:share} to {most:share}).",
             "split": "Repeats differ by {total:points} points: {model:points} by the answers, {judge:points} by the "
             "judge.",
-            "moved": "The judge moved: it scores the same {n:answer} {points:signed} points apart from run {before} "
+            "moved": "The judge moved: it scores the same {n:answer} {points:signed} points apart from {before} "
             "({low:signed} to {high:signed}).",
         },
         ("judge", "denies"): {
-            "stayed": "The judge did not move measurably since run {before}: {points:signed} points on the same "
+            "stayed": "The judge did not move measurably since {before}: {points:signed} points on the same "
             "{n:answer} ({low:signed} to {high:signed}).",
         },
         ("judge", "unknown"): {
             "no_noise": "The judge's noise is unknown: no answer was judged twice.",
             "no_anchors": "Whether the judge moves is unknown: it has no fixed answers.",
             "first": "The judge scored {n:fixed answer}, which later runs are compared by.",
-            "no_shift": "Whether the judge moved since run {before} is unknown: too few fixed answers have a score.",
+            "no_shift": "Whether the judge moved since {before} is unknown: too few fixed answers have a score.",
         },
     },
 )
@@ -64,10 +64,15 @@ def _claims(judging: "Judging") -> Iterator[Claim]:
     elif judging.anchors.before is None:
         yield JUDGING.claim("first", n=judging.anchors.n_anchors)
     elif judging.anchors.shift is None:
-        yield JUDGING.claim("no_shift", before=judging.anchors.before)
+        yield JUDGING.claim("no_shift", before=_before(judging))
     else:
         shift = judging.anchors.shift
         low, high = shift.interval
-        facts = {"n": shift.n_anchors, "points": shift.points, "before": judging.anchors.before}
+        facts = {"n": shift.n_anchors, "points": shift.points, "before": _before(judging)}
         facts |= {"low": low, "high": high}
         yield JUDGING.claim("moved" if shift.has_moved else "stayed", facts)
+
+
+def _before(judging: "Judging") -> str:
+    before = judging.anchors and judging.anchors.before
+    return "its earlier judging of this run" if before == judging.run else f"run {before}"

@@ -70,6 +70,7 @@ REASONS = Messages(
             "eager_only": "vLLM's CPU build (0.32) does not start with eager mode off.",
             "no_avx512": "vLLM's CPU build keeps it in 8 bits only on processors with AVX-512.",
             "no_gpu": "CPU workers have no other backend.",
+            "is_spread": "the endpoint itself spreads the model over GPUs; compare with an endpoint of another size.",
             "one_gpu": "a worker of this pool has no second GPU.",
             "not_varied": "the pool's workers differ in kind, or none has been seen.",
             "others_decide": "the provider decides when it changes; the endpoint's page lists rotations.",

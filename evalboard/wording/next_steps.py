@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.wording.comparability import (
-    JUDGE_AGAIN,
     SAME_STACK,
     SAY_WHO_SERVES,
     SCORE_AGAIN,
     SCORES_AWAITED,
     batch_alike,
+    judge_again,
 )
 from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import interval, listed
@@ -26,7 +26,9 @@ FOR_BLOCKS = Messages(
             "batch_class": batch_alike,
             "stack_changed": f"{SAME_STACK}, or judge model and stack together.",
             "scorer_changed": SCORE_AGAIN,
-            "judge_changed": JUDGE_AGAIN,
+            "judge_changed": lambda facts: (
+                f"{judge_again(facts)}{_commands('scorer judge-again {}', facts)}. Then make the release again."
+            ),
             "unknown_stack": SAY_WHO_SERVES,
             "prompts_unknown": "Import the log with its requests, or pass its suite with --suite.",
             "run_baseline_again": "Run the baseline again with today's suite, settings and stack. Then judge against "
@@ -88,14 +90,12 @@ def _import_again(facts: Facts) -> str:
 
 
 def _settle(facts: Facts) -> str:
-    if "low" not in facts:
-        return write(
-            "Add repeats until each side has {repeats}. The drop may then be clear across all suites, or gone.",
-            **facts,
-        )
-    how = "Add repeats until each side has {repeats} ({n_responses:more response})"
+    is_whole = "low" in facts
+    how = f"Add repeats until each side has {{repeats}}{' ({n_responses:more response})' if is_whole else ''}"
     if facts.get("is_judged"):
         how = "Run both sides again with {repeats} repeats each: a run that was judged takes no more"
+    if not is_whole:
+        return write(f"{how}. The drop may then be clear across all suites, or gone.", **facts)
     return write(
         f"{how}. That decides it {{chance}}. If the change stays the same, its interval becomes {{where}} points.",
         **{**facts, "chance": in_ten(facts["chance"])},
@@ -136,7 +136,7 @@ STEPS = Messages(
         ("next", "advises"): {
             "sign": _sign,
             "run_in_turn": "Run both sides again in turn, so that both get the same load.",
-            "use_paired": "Choose the policy `paired`. It decides case by case and reports a wide range as a warning.",
+            "use_paired": "Choose the paired policy. It decides case by case and reports a wide range as a warning.",
             "pin_batch": "Run both sides under a pinned profile with batch size 1, and measure its noise.",
             "rerun_missing": _rerun_missing,
             "draw": "Run both sides again under a profile with a temperature above 0.",
@@ -144,6 +144,8 @@ STEPS = Messages(
             "draw_again": "Run the {sides:list} again. A new run gives each repeat its own seeds.",
             "run_uncached": "Run the eval again with every cache off, in the tool and in the gateway. Import that log.",
             "pin_backend": "Run the eval again pinned to one backend, with no fallback. Import that log.",
+            "judge_more": "Most of the noise is the judge's. Let it judge each answer 3 or 5 times (`draws` of the "
+            "suite's judge), or use a steadier judge. Then run both sides again.",
             "pin_endpoint": "Add the endpoint again with an extra body or header that names one backend. Then run both "
             "sides there: evalboard endpoint add NAME --extra-body JSON.",
             "call_uncached": "Add the endpoint again with an extra body or header that turns off its cache. Then run "

@@ -179,6 +179,11 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def count_samples(n_draws: float) -> str:
+    """Write how many independent samples repeats are: "one sample", "2.4 samples"."""
+    return "one sample" if n_draws == 1 else f"{fixed(n_draws, 1)} samples"
+
+
 def in_words(n: int, one: str = "one") -> str:
     """Write a small count as a word: "no", "two", "12". one: how a single one is written, such as "an"."""
     return one if n == 1 else WORDS[n] if n < len(WORDS) else f"{n:,}"

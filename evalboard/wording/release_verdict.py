@@ -13,6 +13,7 @@ from evalboard.wording.numbers import (
     about,
     capital,
     change_and_interval,
+    count_samples,
     counted,
     digits_beside,
     interval,
@@ -251,7 +252,7 @@ def _copies(facts: Facts) -> str:
 
 def _describe_copies(side: Facts) -> str:
     if not side["is_one_answer"]:
-        text = "The {n_repeats} repeats of the {side} count as {n_draws:points} samples. The others are copies."
+        text = "The {n_repeats} repeats of the {side} count as {samples}. The others are copies."
     elif side["is_checked"]:
         text = "All {n_repeats} repeats of the {side} are copies of one answer. An independent run gave other answers."
     else:
@@ -259,7 +260,7 @@ def _describe_copies(side: Facts) -> str:
             "All {n_repeats} repeats of the {side} are copies of one answer ({n_cases:,} of {n_total:,} cases equal). "
             "That is one sample."
         )
-    return write(text, **side)
+    return write(text, **side, samples=count_samples(side["n_draws"]))
 
 
 def _incomplete(facts: Facts) -> str:

@@ -433,7 +433,7 @@ def uncertified(facts: Facts) -> str:
     Judged again once one is issued or revoked. If it is all that prevents `ship`, this is the
     [reason](docs/verdict.md#the-rules-in-order)
     """
-    return f"{_who(facts)} ran `invariant` on {listed(facts['hosts'])} without a determinism certificate."
+    return f"{_who(facts)} ran under profile invariant on {listed(facts['hosts'])} without a determinism certificate."
 
 
 @warns("how", must_act=None, subject="batching", strength="unknown")

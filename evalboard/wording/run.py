@@ -152,17 +152,20 @@ def as_sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def describe_pause(*, n_failures: int, reason: str, until: datetime, zone: tzinfo | None = UTC) -> str:
+def describe_pause(
+    *, n_failures: int, reason: str, until: datetime, zone: tzinfo | None = UTC, endpoint: str = ""
+) -> str:
     """Say why an endpoint is not called, and until when.
 
     "The endpoint is paused after 5 failed calls: connection refused. Next try 07:02:11 UTC."
 
-    reason: one or more sentences, or "".
+    reason: one or more sentences, or "". endpoint: named where it is not the run's.
     """
     after = f" after {counted(n_failures, 'failed call')}" if n_failures else ""
+    named = f"Endpoint {endpoint}" if endpoint else "The endpoint"
     is_word = reason[1:2].islower()  # "Connection refused", not "HTTP 503"
     why = f": {reason[:1].lower() if is_word else reason[:1]}{reason[1:]}" if reason else ""
-    return f"{as_sentence(f'The endpoint is paused{after}{why}')} Next try {clock(until, zone)}."
+    return f"{as_sentence(f'{named} is paused{after}{why}')} Next try {clock(until, zone)}."
 
 
 PAUSES = "Each failed try in a row doubles the pause, up to 10 minutes."
@@ -175,7 +178,7 @@ def describe_try(endpoint: str) -> str:
 
 def describe_giving_up(at: datetime, zone: tzinfo | None = UTC) -> str:
     """Say when a run whose endpoint is paused gives up its first cases."""
-    return f"Gives up its first cases {clock(at, zone)}."
+    return f"Gives up its first cases at {clock(at, zone)}."
 
 
 def without_tokens(who: str, n: int, n_there: int, reasons: Mapping[str, int]) -> str:
@@ -320,6 +323,14 @@ def _resting(facts: Facts) -> str:
     return f"{text} The others do not take this run. {_reasons(facts)}" if facts["reasons"] else text
 
 
+def _judging(facts: Facts) -> str:
+    """Say how far the judge is. pause: the fields of a `Pause`, where its endpoint is paused."""
+    text = JUDGING.write("waits" if facts["judge_run"] else "begins", facts)
+    if not facts.get("pause"):
+        return text
+    return f"{text} {describe_pause(**facts['pause'], endpoint=facts['endpoint'])}"
+
+
 def _queued(facts: Facts) -> str:
     at_work = ", all busy with other runs" if facts["are_busy"] else ""
     text = f"Waits for a worker of pool {facts['pool']} ({facts['n_alive']} active{at_work})."
@@ -398,9 +409,9 @@ WAITING = Messages(
     "waiting",
     {
         ("status", "asserts"): {
-            "nobody": "Pool {pool} has no worker. Start one: `evalboard worker --pool {pool}`.",
-            "no_engine": "No worker of pool {pool} has an engine. Start one where vLLM is installed: `evalboard worker "
-            "--pool {pool}`.",
+            "nobody": "Pool {pool} has no worker. Run evalboard worker --pool {pool} to start one.",
+            "no_engine": "No worker of pool {pool} has an engine. Run evalboard worker --pool {pool} where vLLM "
+            "is installed.",
             "left_alone": _left_alone,
             "resting": _resting,
             "endpoint_rests": lambda facts: describe_pause(
@@ -409,7 +420,7 @@ WAITING = Messages(
             "no_scorer": "All responses are there. No worker that runs has the scorer {names:list}. "
             "Install it on one; it looks again every 15 seconds.",
             "scoring": "All responses are there. A worker scores them with {names:list}: {n_done:,} of {n:,}.",
-            "judging": lambda facts: JUDGING.write("waits" if facts["judge_run"] else "begins", facts),
+            "judging": _judging,
             "paused": lambda facts: f"The engine did not start. Next try {clock(facts['until'])}.",
             "queued": _queued,
         },
@@ -452,9 +463,13 @@ def describe_estimate(
     paced_by: str | None,
     is_remote: bool,
     cost: "CostEstimate | None" = None,
+    judge: str = "",
 ) -> str:
-    """Say what a run would take and cost, and what of it is unknown."""
-    parts = [counted(n_calls, "call")]
+    """Say what a run would take and cost, and what of it is unknown.
+
+    judge: the endpoint of a judge, whose calls they are.
+    """
+    parts = [f"The judge {judge}: {counted(n_calls, 'call')}" if judge else counted(n_calls, "call")]
     if tokens is not None:
         parts.append(f"about {counted(tokens, 'token')}")
     if minutes is not None:

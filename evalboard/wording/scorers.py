@@ -34,6 +34,8 @@ def name_scorer(plan: Mapping[str, Any]) -> str:
     if spec is None:
         return "the cases' own scorers"
     name = f"{spec['kind']} {spec['name']}" if spec.get("digest") else str(spec["kind"])
+    if spec.get("judging"):
+        return f"{name}, asked again (judging {spec['judging']})"
     return f"{name}, score {spec['decides']}" if spec.get("decides") else name
 
 

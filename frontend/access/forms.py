@@ -7,14 +7,20 @@ from django import forms
 from django.utils import timezone
 
 from frontend.shell.forms import PlainForm
-from runs.access import LONGEST_NAME, SCOPES
+from runs.access import LONGEST_NAME, ROLES, SCOPES
 from runs.webhooks import EVENTS, LONGEST_URL
 
 WHAT_SCOPES_DO = {
     "read": "look at everything",
     "run": "start runs, push suites, ask for releases",
     "sign": "set baselines, sign releases off",
-    "admin": "change endpoints, profiles, policies, names of models; delete runs; webhooks and everybody's tokens",
+    "admin": "change endpoints, profiles, policies, names of models; delete runs; webhooks; people; the audit trail",
+}
+WHAT_ROLES_DO = {
+    "viewer": "looks at everything",
+    "engineer": "also starts runs and releases",
+    "release manager": "also sets baselines and signs releases off",
+    "admin": "also changes endpoints, policies and people",
 }
 DAYS = {7: "a week", 30: "30 days", 90: "90 days", 180: "180 days", 365: "a year"}
 
@@ -60,3 +66,10 @@ class AddressForm(PlainForm):
         """Return it as the outbox stores it: what has an @ and no scheme is a mailbox."""
         text = str(self.cleaned_data["address"]).strip()
         return f"mailto:{text}" if "@" in text and "://" not in text and not text.startswith("mailto:") else text
+
+
+class PersonForm(PlainForm):
+    ROLES = tuple(ROLES)
+
+    name = forms.CharField(max_length=150, help_text="Letters, digits and @ . + - _")
+    role = forms.ChoiceField(choices=[(role, f"{role}: {WHAT_ROLES_DO[role]}") for role in ROLES], initial="viewer")

@@ -208,7 +208,7 @@ def _what_broke(release: WaitingRelease) -> str:
     where = REASONS.write("where", suite=release.suite)
     if tag is not None and 2 * tag[1] >= n > 1:
         where = REASONS.write("all_in_tag" if tag[1] == n else "most_in_tag", tag=tag[0], n_tag=tag[1])
-    kinds = ", ".join(f"{n_of:,} × {kind}" for kind, n_of in release.broken.kinds)
+    kinds = ", ".join(f"{n_of:,}\u00a0×\u00a0{kind}" for kind, n_of in release.broken.kinds)
     return f"{where} {REASONS.write('kinds', kinds=kinds)}" if kinds else where
 
 

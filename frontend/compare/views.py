@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from evalboard.contract.compare import BucketOfSide, ComparedCase, Comparison, SpeedAndTokens
+from evalboard.contract.parts import Cost
 from evalboard.wording.outcomes import compare_with_chance, count_targeted
 from frontend.compare import charts, filters, flip_chart, last_viewed, outcomes, pair_address, words
 from frontend.compare.causes import MARKS
@@ -70,12 +71,11 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     return answer
 
 
-def _speeds(report: Comparison) -> tuple[tuple[str, SpeedAndTokens], ...]:
-    """Return both sides' time and tokens; () unless both are known."""
-    sides = report.sides
-    known = (("baseline", sides.baseline.speed), ("candidate", sides.candidate.speed))
-    speeds = tuple((side, speed) for side, speed in known if speed is not None)
-    return speeds if len(speeds) == len(known) else ()
+def _speeds(report: Comparison) -> tuple[tuple[str, SpeedAndTokens, Cost | None], ...]:
+    """Return both sides' time, tokens and cost; () unless the time of both is known."""
+    sides = (("baseline", report.sides.baseline), ("candidate", report.sides.candidate))
+    speeds = tuple((name, side.speed, side.cost) for name, side in sides if side.speed is not None)
+    return speeds if len(speeds) == len(sides) else ()
 
 
 def _page(report: Comparison) -> dict[str, Any]:
@@ -89,7 +89,6 @@ def _page(report: Comparison) -> dict[str, Any]:
         "by_chance": compare_with_chance(report.outcomes) if report.outcomes else "",
         "targeted": count_targeted(report),
         "speeds": _speeds(report),
-        "costs": (report.sides.baseline.cost, report.sides.candidate.cost),
         "counts_caption": words.describe_counts(report),
         "waterfall": charts.waterfall(report, pair_address.lists_of(report)),
         "charts": tuple(chart for chart in (_chart(report, "flip"), _chart(report, "drift onset")) if chart),

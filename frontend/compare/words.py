@@ -39,10 +39,10 @@ HEADLINES = Messages(
             "queued": "The causes are still being computed. Differences that digests show are below.",
         },
         ("backends", "asserts"): {
-            "mixed": "Several buckets answered for the {sides}, so there is no difference. Each bucket is scored "
-            "separately on the run's page. Pairs of responses are below.",
+            "mixed": "Several buckets answered for the {sides}, so no single change can be given. Each bucket "
+            "is scored separately on the run's page. Pairs of responses are below.",
         },
-        ("change", "unknown"): {"unscored": "No case is scored on both sides, so there is no difference."},
+        ("change", "unknown"): {"unscored": "No case is scored on both sides, so the change is unknown."},
         ("change", "denies"): {
             "identical": "Nothing changed: all {n:,} pairs of responses have the same text and score.",
             "identical_pairs": "Nothing changed where both sides answered: {n:,} pairs of responses have the same text "

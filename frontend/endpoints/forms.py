@@ -7,12 +7,12 @@ from django import forms
 
 from evalboard.contract.catalogue import Endpoint
 from evalboard.wording.probe_states import DAILY_CHECK_COST
-from frontend.shell.forms import JSONText, PlainForm
+from frontend.shell.forms import JSONText, PlainForm, endpoint_choices
 from frontend.templatetags.drawing import as_json
 from runs.models import EndpointRecord
 
 ENDPOINT_FIELDS = {"model": "model_path", "model.path": "model_path", "model.repo": "model_repo"}
-ENDPOINT_FIELDS["model.revision"] = "model_revision"
+ENDPOINT_FIELDS |= {"model.revision": "model_revision", "model.adapter": "model_adapter"}
 REMOTE_FIELDS = {"model.name": "model_name"}
 COPIED = ("base_url", "auth", "api", "line", "concurrency", "calls_per_minute", "pool", "reference", "bypass")
 
@@ -46,9 +46,25 @@ def remote_fields(base: Endpoint) -> dict[str, Any]:
 
 class EndpointForm(PlainForm):
     slug = forms.CharField(max_length=80, label="Name", help_text="Small letters, digits, dots and dashes.")
-    model_path = forms.CharField(required=False, max_length=500, help_text="A folder on the worker, or:")
+    model_path = forms.CharField(
+        required=False, max_length=500, help_text="A folder on the worker, or s3://bucket/prefix, or:"
+    )
     model_repo = forms.CharField(required=False, max_length=200, label="Model repository", help_text="owner/name")
     model_revision = forms.CharField(required=False, max_length=100, help_text="A full commit of the repository.")
+    auth = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Source of the hub's token",
+        widget=forms.TextInput(attrs={"placeholder": "HUB_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
+        help_text="For a private repository: the name of an environment variable of the worker that "
+        "EVALBOARD_ENDPOINT_KEYS allows. Never the token itself.",
+    )
+    model_adapter = forms.CharField(
+        required=False,
+        max_length=500,
+        label="LoRA adapter",
+        help_text="A folder on the worker, as PEFT saves an adapter. Blank: the model alone.",
+    )
     dtype = forms.ChoiceField(choices=[(name, name) for name in ("float32", "bfloat16", "float16")])
     quantization = forms.CharField(required=False, max_length=40)
     line = forms.CharField(
@@ -58,6 +74,15 @@ class EndpointForm(PlainForm):
     )
     max_model_len = forms.IntegerField(
         min_value=16, initial=2048, label="Maximum length of prompt and answer, in tokens"
+    )
+    tensor_parallel_size = forms.IntegerField(
+        min_value=1, initial=1, label="Tensor parallel size", help_text="GPUs that share each layer."
+    )
+    pipeline_parallel_size = forms.IntegerField(
+        min_value=1,
+        initial=1,
+        label="Pipeline parallel size",
+        help_text="Groups of GPUs with a part of the layers each. A worker needs the product of both sizes.",
     )
     pool = forms.CharField(max_length=40, initial="default", help_text="The pool of workers that serve it.")
 
@@ -134,8 +159,7 @@ class RemoteEndpointForm(PlainForm):
         """Build the form. endpoints: all, from which reference and bypass are chosen."""
         super().__init__(*args, **kwargs)
         for field, engine in (("reference", EndpointRecord.Engine.VLLM), ("bypass", EndpointRecord.Engine.OPENAI)):
-            rows = [(row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine == engine]
-            self.fields[field].choices = [("", "none"), *rows]  # type: ignore[attr-defined]
+            self.fields[field].choices = [("", "none"), *endpoint_choices(endpoints, engine)]  # type: ignore[attr-defined]
 
 
 class PolicyForm(PlainForm):

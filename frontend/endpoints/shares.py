@@ -104,7 +104,9 @@ def draw_shares(daily: DailyShares, turns: Sequence[RotationSeen]) -> SharesChar
     return SharesChart(
         finding=_describe(daily),
         key=tuple(
-            KeyRow(TONES[place], names[place], stack.name, stack.fingerprint.id if stack.fingerprint else "")
+            KeyRow(TONES[place], names[place], stack.fingerprint.more, stack.fingerprint.id)
+            if stack.fingerprint
+            else KeyRow(TONES[place], names[place], "", "")
             for place, stack in enumerate(daily.stacks)
         ),
         columns=tuple(

@@ -22,7 +22,7 @@ from evalboard.wording.lab_report import (
 )
 from frontend.lab.bisect_page import bisect_page
 from frontend.lab.charts import draw_strips
-from frontend.shell.forms import PlainForm, blaming, once, posted_from, reporting
+from frontend.shell.forms import PlainForm, blaming, endpoint_choices, once, posted_from, reporting
 from frontend.shell.lists import parse_number, read_view
 from frontend.shell.live import answer_list, answer_progress
 from frontend.shell.run_choices import by_suite, offered_runs
@@ -31,7 +31,7 @@ from runs import acts, lab
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
 from runs.lab import DEFAULT_CASES, DEFAULT_RUNS
-from runs.models import EndpointRecord, ExperimentRecord
+from runs.models import ExperimentRecord
 from runs.suites import suite_rows
 
 
@@ -59,9 +59,7 @@ class ExperimentForm(PlainForm):
         choices["suite"].choices = [
             (row.slug, f"{drawn_plain(shortened(row.title, 60))} ({row.slug})") for row in suites
         ]
-        choices["endpoint"].choices = [
-            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine != EndpointRecord.Engine.IMPORTED
-        ]
+        choices["endpoint"].choices = endpoint_choices(endpoints)
         choices["profile"].choices = [
             (row.slug, row.slug)
             for row in profiles

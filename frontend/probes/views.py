@@ -23,13 +23,13 @@ from frontend.probes import numbers as probe_numbers
 from frontend.probes.bands import bands
 from frontend.probes.words import QUESTIONS
 from frontend.shell.findings import split_claim
-from frontend.shell.forms import JSONText, PlainForm, blaming, once
+from frontend.shell.forms import JSONText, PlainForm, blaming, endpoint_choices, once
 from frontend.shell.lists import filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list, answer_progress
 from frontend.templatetags.drawing import drawn_plain, shortened
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
-from runs.models import EndpointRecord, ProbeRecord
+from runs.models import ProbeRecord
 from runs.probes import (
     canaries,
     comparable_batches,
@@ -90,9 +90,7 @@ class ProbeForm(PlainForm):
         """Build the form. endpoints, profiles: rows of the catalogue, without those of logs."""
         super().__init__(*args, **kwargs)
         choices = self.fields
-        choices["endpoint"].choices = [  # type: ignore[attr-defined]
-            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine != EndpointRecord.Engine.IMPORTED
-        ]
+        choices["endpoint"].choices = endpoint_choices(endpoints)  # type: ignore[attr-defined]
         choices["profile"].choices = [  # type: ignore[attr-defined]
             ("", "the one that fits the kind"),
             *((row.slug, f"{row.slug}: {drawn_plain(shortened(row.title, 80))}") for row in profiles),

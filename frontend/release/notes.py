@@ -11,7 +11,7 @@ from django.urls import reverse
 from evalboard.contract.bucket import Bucket
 from evalboard.contract.compare import Comparison
 from evalboard.contract.release import Gate, GateSide, OtherCause, Release, ReleaseWarning
-from evalboard.core.release import AS_JUDGED, CAUSE_OF, OK
+from evalboard.core.release import CAUSE_OF
 from evalboard.wording.messages import Messages, speak
 from evalboard.wording.noise_share import list_noise_codes
 from evalboard.wording.numbers import capital, listed, percent
@@ -31,14 +31,8 @@ RUN_LINKS = {
     "unsteady",
     "unvouched",
 }
-MARKS = {"ok": ("pass", "Yes"), "doubt": ("warning", "Doubt"), "no": ("fail", "No"), "unknown": ("info", "Not known")}
-QUESTIONS = {
-    "server": "Same server",
-    "prompts": "Same prompts",
-    "noise": "Noise ruled out",
-    "missing": "Nothing missing",
-    "identity": "Identity attested",
-}
+MARKS = {"ok": ("pass", "OK"), "doubt": ("warning", "Doubt"), "no": ("fail", "Problem"), "unknown": ("info", "Unknown")}
+SUBJECTS = {"server": "Server", "prompts": "Prompts", "noise": "Noise", "missing": "Answers", "identity": "Identity"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +52,10 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class CauseTick:
-    """A question of the strip. question: in two words. word: its state, for those who see no glyph."""
+    """A tick of the strip. subject: what it is about. word: its state, for those who see no glyph."""
 
     cause: OtherCause
-    question: str
+    subject: str
     glyph: str
     word: str
     remarks: tuple[Remark, ...]
@@ -115,9 +109,7 @@ def cause_ticks(report: Release, buckets: Buckets, comparison: Comparison | None
     ticks = []
     for each in report.other_causes:
         glyph, word = MARKS[each.state]
-        if each.state == OK and AS_JUDGED.get(report.treatment) == each.code:
-            word = "As judged"  # it is not the same
-        ticks.append(CauseTick(each, QUESTIONS[each.code], glyph, word, remarks=tuple(remarks[each.code])))
+        ticks.append(CauseTick(each, SUBJECTS[each.code], glyph, word, remarks=tuple(remarks[each.code])))
     return tuple(ticks)
 
 

@@ -135,6 +135,8 @@ def _buttons(line: NextStep, report: Release, gate: Gate, scopes: frozenset[str]
     if line.code in TO_AN_ENDPOINT:
         named = (side for name, side, _ in gate.sides if name in (line.sides or SIDES) and not side.is_log)
         return [_endpoint_step(line.code, each) for each in dict.fromkeys(s.endpoint for s in named) if may_admin]
+    if line.code == "judge_again":
+        return [_judge_step(name, sides[name][0]) for name in line.sides if may_run]
     if line.code in ("draw", "shuffle") and may_run and (sampling or line.code == "shuffle"):
         both = line.model_copy(update={"sides": SIDES})
         return [step for step in [rerun_step(report.id, both, sides, sampling=sampling)] if step is not None]
@@ -155,6 +157,10 @@ def _endpoint_step(code: str, endpoint: str) -> Step:
 
 def _complete_step(run: int) -> Step:
     return Step(f"Complete run {run}", reverse("run", args=[run]), act="complete", runs=(run,))
+
+
+def _judge_step(name: str, run: int) -> Step:
+    return Step(f"Judge the {name} again", f"{reverse('run', args=[run])}#judge", act="rescore", runs=(run,))
 
 
 def _second_step(gate: Gate, name: str, side: GateSide) -> Step:
@@ -192,6 +198,8 @@ def rerun_step(
 def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bool) -> Step | None:
     if code in ("sign", "decide_by_hand"):
         return Step("Sign off…", TO_SIGN) if may_sign else None
+    if code == "judge_more":
+        return Step("Change the judge", reverse("suite_scorers", args=[gate.suite]))
     if code == "larger_suite":
         return Step("Use a larger suite", reverse("suite", args=[gate.suite]), "4 × the cases")
     if code == "find_build":

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from evalboard.contract.replay import Replay
 from evalboard.core.profile import OBSERVED
 from frontend.shell import tokens
-from frontend.shell.forms import JSONText, PlainForm, blaming, once
+from frontend.shell.forms import JSONText, PlainForm, blaming, endpoint_choices, once
 from frontend.shell.lists import parse_number, read_view
 from frontend.shell.live import answer_list, answer_progress
 from runs.access import READ, RUN, may, requires
@@ -37,9 +37,7 @@ class BodyForm(PlainForm):
         """Build the form. endpoints, profiles: rows of the catalogue, without external ones and logs."""
         super().__init__(*args, **kwargs)
         choices: dict[str, Any] = self.fields
-        choices["endpoint"].choices = [
-            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine == EndpointRecord.Engine.VLLM
-        ]
+        choices["endpoint"].choices = endpoint_choices(endpoints, EndpointRecord.Engine.VLLM)
         choices["profile"].choices = [
             (row.slug, row.slug) for row in profiles if row.settings.get("batch_class") != OBSERVED
         ]

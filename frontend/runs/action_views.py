@@ -9,14 +9,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from evalboard.core.errors import NotFound
 from evalboard.core.scoring import is_judged, scores_here
 from evalboard.wording.numbers import counted
 from evalboard.wording.run import describe_try
 from frontend.runs.forms import RepeatsForm, RescoreForm
 from frontend.shell.forms import PlainForm, once, posted_from, refuse, reporting, show_queued
+from frontend.shell.lists import parse_number
 from runs import acts
 from runs import run as run_slice
 from runs.access import ADMIN, RUN, requires
+from runs.models import JudgingRecord
 from runs.run import cancel_run, complete_run, delete_run, run_again, run_report
 from runs.suites import rescore_run
 from runs.work import try_endpoint
@@ -83,6 +86,22 @@ def rescore(request: HttpRequest, run_id: int) -> HttpResponse:
         messages.success(request, f"{done}; both scores are kept.")
     response = redirect("run", run_id=run_id)
     response["Location"] += "#scores"
+    return response
+
+
+@requires(RUN)
+@posted_from("run", "run_id")
+@once
+def judge_again(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Let the judge of one of the run's judgings score all answers once more."""
+    named = request.POST.get("judging", "")
+    judging = JudgingRecord.objects.filter(run=run_id, pk=parse_number(named) or 0).select_related("scorer").first()
+    if judging is None:
+        raise NotFound(f"Run {run_id} has no judging {named}.")
+    plan = judging.scorer.spec
+    act = partial(rescore_run, run_id=run_id, scorer=plan["default"], cases=plan["cases"], judge_again=True)
+    response = _act(request, run_id, act, "The judge scores the stored responses once more; all scores are kept.")
+    response["Location"] += "#judge"
     return response
 
 

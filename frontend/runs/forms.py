@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 
 from evalboard.core.profile import MAX_SEED
-from frontend.shell.forms import JSONText, PlainForm, parse_labels
+from frontend.shell.forms import JSONText, PlainForm, endpoint_choices, parse_labels
 from frontend.templatetags.drawing import drawn_plain, shortened
 
 MAX_REPEATS_ASKED = 100
@@ -53,9 +53,7 @@ class StartRunForm(PlainForm):
             (row.slug, f"{drawn_plain(shortened(row.title, 60))} ({row.slug} v{row.version}, {row.n_cases:,} cases)")
             for row in suites
         ]
-        choices["endpoint"].choices = [  # type: ignore[attr-defined]
-            (row.slug, f"{row.slug} ({row.about})") for row in endpoints
-        ]
+        choices["endpoint"].choices = endpoint_choices(endpoints)  # type: ignore[attr-defined]
         choices["profile"].choices = [  # type: ignore[attr-defined]
             (row.slug, f"{row.slug}: {drawn_plain(shortened(row.title, 80))}") for row in profiles
         ]

@@ -61,8 +61,8 @@ def new_run(request: HttpRequest) -> HttpResponse:
         if request.GET.get("part") == ESTIMATE_PART:
             return render(request, "runs/_estimate.html", {"estimate": _estimate(initial)})
         form = StartRunForm(initial={"profile": "pinned"} | initial, **choices)
-        first: dict[str, Any] = {"suite": choices["suites"][:1], "endpoint": choices["endpoints"][:1]}
-        shown = {name: row.slug for name, rows in first.items() for row in rows} | initial
+        fields: dict[str, Any] = form.fields
+        shown = {name: slug for name in ("suite", "endpoint") for slug, _ in fields[name].choices[:1]} | initial
         return render(request, "runs/new.html", {"form": form, "estimate": _estimate(shown), **choices})
     form = StartRunForm(request.POST, **choices)
     if form.is_valid():

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from django.urls import reverse
 
 from evalboard.contract.run import Run
-from evalboard.wording.numbers import capital, listed
+from evalboard.wording.numbers import capital, count_samples, listed
 from evalboard.wording.run import without_odd_ones
 from frontend.runs.charts import BackendPart
-from frontend.runs.words import SAID, count_samples, describe_likely_flips
+from frontend.runs.words import SAID, describe_likely_flips
 from frontend.shell.findings import Item
 from frontend.templatetags.numbers import share
 

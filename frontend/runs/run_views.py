@@ -10,6 +10,7 @@ from evalboard.contract.run import Run
 from evalboard.core.release import has_enough_cases
 from evalboard.wording import run as wording
 from evalboard.wording.labels import describe_labels
+from evalboard.wording.numbers import count_samples
 from frontend.compare import comparing
 from frontend.runs import case_list, charts, folds, looking_at, progress, words
 from frontend.runs.charts import shard_row
@@ -74,7 +75,7 @@ def _live(run: Run) -> dict[str, object]:
         "run": run,
         "stage": stage(run),
         "finding": words.describe_run(run),
-        "samples": words.count_samples(run.noise.n_draws or 0.0),
+        "samples": count_samples(run.noise.n_draws or 0.0),
         "is_deserted": any(warning.code == words.DESERTED for warning in run.warnings),
         "pauses": wording.PAUSES,
         "stops": progress.list_stops(run) if run.trouble else (),

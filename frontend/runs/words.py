@@ -4,7 +4,7 @@ from evalboard.contract.manifest import EngineSeats
 from evalboard.contract.run import Run
 from evalboard.contract.trace import TokenAtPosition
 from evalboard.wording.messages import Messages, speak
-from evalboard.wording.numbers import fixed, listed
+from evalboard.wording.numbers import count_samples, fixed, listed
 from frontend.shell.charts.axes import MIN_DRAWN
 from frontend.shell.findings import Headline, split_claim
 from frontend.templatetags.numbers import points, share, span
@@ -179,11 +179,6 @@ def describe_few_draws(run: Run) -> str:
     if run.noise.n_draws is None:
         return SAID.write("too_few")
     return SAID.write("few_samples", n=run.n_repeats, samples=count_samples(run.noise.n_draws))
-
-
-def count_samples(n_draws: float) -> str:
-    """Write how many independent samples repeats are: "one sample", "2.4 samples"."""
-    return "one sample" if n_draws == 1.0 else f"{fixed(n_draws, 1)} samples"
 
 
 def describe_noise(run: Run) -> Headline:

@@ -12,13 +12,13 @@ from django.views.decorators.http import require_http_methods
 
 from evalboard.contract.probe import KINDS
 from evalboard.contract.schedule import Schedule
-from frontend.shell.forms import PlainForm, blaming, once, posted_from
+from frontend.shell.forms import PlainForm, blaming, endpoint_choices, once, posted_from
 from frontend.shell.lists import read_view
 from frontend.templatetags.drawing import drawn_plain, shortened
 from runs import acts
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import ENGINES, read
-from runs.models import EndpointRecord, ScheduleRecord
+from runs.models import ScheduleRecord
 from runs.schedules import (
     SCHEDULE_ORDERS,
     create_schedule,
@@ -51,9 +51,7 @@ class ScheduleForm(PlainForm):
     def __init__(self, *args: Any, endpoints: Any = (), **kwargs: Any) -> None:
         """Build the form. endpoints: rows of the catalogue, without those of logs."""
         super().__init__(*args, **kwargs)
-        self.fields["endpoint"].choices = [  # type: ignore[attr-defined]
-            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine != EndpointRecord.Engine.IMPORTED
-        ]
+        self.fields["endpoint"].choices = endpoint_choices(endpoints)  # type: ignore[attr-defined]
 
 
 class RunScheduleForm(ScheduleForm):

@@ -26,7 +26,7 @@ SECTIONS = (
 ALSO_UNDER = {
     "/endpoints/": ("/fingerprints/", "/probes/", "/settings/endpoints/"),
     "/lab/": ("/replays/",),
-    "/runs/": ("/imports/",),
+    "/runs/": ("/imports/", "/rollouts/"),
     "/settings/": ("/schedules/",),
 }
 

@@ -13,11 +13,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from evalboard.contract.catalogue import Endpoint
 from evalboard.core.digest import digest_json
 from evalboard.core.document import read_strict_json
 from evalboard.core.errors import EvalboardError, NotFound
 from evalboard.wording.messages import Messages
 from frontend.templatetags.drawing import shortened
+from runs.catalogue import ENGINES
 from runs.models import RunRecord
 from runs.run import claim_key
 
@@ -58,6 +60,15 @@ def blaming(form: forms.Form, **options: Any) -> Iterator[None]:
         yield
     except EvalboardError as problem:
         blame(form, problem, **options)
+
+
+def endpoint_choices(endpoints: Iterable[Endpoint], *engines: str) -> list[tuple[str, str]]:
+    """Return the choices of endpoints that answer calls, paused ones last: a form chooses the first.
+
+    engines: of which they are; all but logs' unless given.
+    """
+    rows = sorted(endpoints, key=lambda row: row.rests_until is not None)
+    return [(row.slug, f"{row.slug} ({row.about})") for row in rows if row.engine in (engines or ENGINES)]
 
 
 @contextmanager

@@ -12,9 +12,10 @@ from django.middleware.gzip import GZipMiddleware
 
 from evalboard.core.errors import EvalboardError
 from frontend.shell import errors
+from runs.access.login_guard import client_address
+from runs.access.sessions import ADDRESS, BEGAN, SEEN
 from runs.store import notice
 
-BEGAN, SEEN = "began_at", "seen_at"  # in a session, in seconds since 1970
 SEEN_EVERY_SECONDS = 300  # a write for each request would cost more than the page
 PERMISSIONS = ", ".join(
     f"{name}=()"
@@ -27,9 +28,10 @@ PERMISSIONS = ", ".join(
 Answer = Callable[[HttpRequest], HttpResponse]
 
 
-def begin_session(session: Any) -> None:
-    """Note the time of sign-in, from which both limits of the session count."""
-    session[BEGAN] = session[SEEN] = time.time()
+def begin_session(request: HttpRequest) -> None:
+    """Note the time of sign-in, from which both limits of the session count, and where it came from."""
+    request.session[BEGAN] = request.session[SEEN] = time.time()
+    request.session[ADDRESS] = client_address(request)
 
 
 class SessionLimits:

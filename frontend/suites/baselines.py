@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from evalboard.contract.baseline import Baseline, RotationSeen
 from evalboard.contract.suite import BucketHistory, HistoryRow
+from evalboard.core.profile import UNKNOWN_STACK
 from runs.suites import SuiteReport, SuiteStanding
 
 ELIGIBLE_SHOWN = 50
@@ -74,7 +75,10 @@ def has_come(turn: RotationSeen, *, by: HistoryRow) -> bool:
 
 
 def _seen(buckets: Sequence[BucketHistory]) -> list[tuple[RotationSeen, HistoryRow, HistoryRow]]:
-    """Return changes of fingerprint between charted runs of one place, with both runs. Logs have none."""
+    """Return changes of fingerprint between charted runs of one place, with both runs. Logs have none.
+
+    A server that names nothing has a stack for each run, and nobody knows whether it changed.
+    """
     by_place: dict[tuple[str, str], list[HistoryRow]] = {}
     for bucket in buckets:
         for point in bucket.runs:
@@ -86,7 +90,7 @@ def _seen(buckets: Sequence[BucketHistory]) -> list[tuple[RotationSeen, HistoryR
         rows.sort(key=lambda row: (row.date, row.run_id))
         for earlier, row in itertools.pairwise(rows):
             before, after = earlier.bucket.stack, row.bucket.stack
-            if before != after:
+            if before != after and UNKNOWN_STACK not in (before.label, after.label):
                 turn = RotationSeen(
                     at=row.date, endpoint=endpoint, profile=profile, run=row.run, before=before, after=after
                 )

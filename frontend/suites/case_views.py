@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.case import CaseAnswer, CaseHistory
 from evalboard.wording.numbers import counted, listed
@@ -14,6 +14,7 @@ from frontend.shell import addresses
 from frontend.shell.forms import once, reporting
 from frontend.shell.lists import ListView, read_view
 from runs.access import READ, RUN, requires
+from runs.models import ImageRecord
 from runs.replays import list_replays_of_case
 from runs.store import RowWindow
 from runs.suites import RUNS_SHOWN, case_history, decode_case
@@ -50,6 +51,15 @@ def case(request: HttpRequest, slug: str, case: str) -> HttpResponse:
         "n_hidden": history.n_answers - len(history.answers),
     }
     return render(request, "suites/case.html", context)
+
+
+@requires(READ)
+@require_safe
+def image(request: HttpRequest, digest: str) -> HttpResponse:
+    """Return an image of a suite. Its type is one of four that a browser draws and never runs."""
+    row = get_object_or_404(ImageRecord, pk=digest)
+    headers = {"Cache-Control": "private, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+    return HttpResponse(bytes(row.data), content_type=row.media_type, headers=headers)
 
 
 def _decode(request: HttpRequest, slug: str, case: str) -> HttpResponse:

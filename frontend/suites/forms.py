@@ -12,7 +12,8 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import EXAMPLES
 from evalboard.core.suite import COLUMNS, SuiteText, decode_suite, read_suite_text
 from evalboard.logged.suites import slug_of
-from frontend.shell.forms import JSONText, PlainForm
+from frontend.shell.forms import JSONText, PlainForm, endpoint_choices
+from frontend.shell.lists import parse_number
 from frontend.templatetags.numbers import points
 from runs.suites import mapping_names, shipped_mapping
 
@@ -88,7 +89,7 @@ class SuiteForm(PlainForm):
         super().__init__(*args, **kwargs)
         choices: dict[str, Any] = self.fields
         choices["mapping"].choices = [("", "none"), *((name, name) for name in mapping_names())]
-        choices["endpoint"].choices = [(row.slug, f"{row.slug} ({row.about})") for row in endpoints]
+        choices["endpoint"].choices = endpoint_choices(endpoints)
 
     def clean_file(self) -> Any:
         """Put a file's text in place of what was pasted, so that it is there when the form is sent again."""
@@ -114,6 +115,12 @@ class SuiteForm(PlainForm):
     def head(self) -> str:
         """Return the first line, which the choice of columns belongs to."""
         return str(self.data.get("text", "")).split("\n", 1)[0].strip()
+
+    def newest(self, slug: str) -> int | None:
+        """Return the number of the suite's newest version when it was previewed; None if another was, or none."""
+        previewed, _, text = str(self.data.get("previewed", "")).rpartition(" ")
+        number = parse_number(text)
+        return None if number is None or previewed != slug else number - 1
 
     def read(self) -> SuiteText:
         """Read the suite as it was filled in. Raises InvalidInput."""

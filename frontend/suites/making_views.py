@@ -20,7 +20,7 @@ from frontend.suites.words import describe_text
 from runs.access import RUN, requires
 from runs.catalogue import ENGINES
 from runs.catalogue import read as catalogue
-from runs.suites import create_trial, failing_endpoints, next_version, push_text, trial_row
+from runs.suites import create_trial, failing_endpoints, planned_version, push_text, trial_row
 from runs.work import unclaimed_reason
 
 CASES_SHOWN, CASES_OFFERED = 5, 200
@@ -45,19 +45,20 @@ def new_suite(request: HttpRequest) -> HttpResponse:
         with blaming(form, under="text"):
             read = form.read()
             suite = read.parse()
-            page |= _preview(form, read, suite)
             act = request.POST.get("act")
-            if act == "save" and suite.slug == UNNAMED:
-                form.add_error("slug", "Give the suite a name.")
-            elif act == "save":
-                version, is_new = push_text(read)
-                state = "is stored" if is_new else "was there already"
-                messages.success(request, f"{version} {state}: {counted(version.n_cases, 'case')}.")
-                place, endpoint = reverse("suite", args=[suite.slug]), form.cleaned_data["endpoint"]
-                return redirect(f"{place}?{urlencode({'endpoint': '' if endpoint in silent else endpoint})}")
-            elif act == "try":
-                chosen = {"endpoint": form.cleaned_data["endpoint"], "case": form.cleaned_data["case"]}
-                page |= _trial(create_trial(read=read, user=request.user, **chosen).pk)
+            with blaming(form, under="text"):
+                if act == "save" and suite.slug == UNNAMED:
+                    form.add_error("slug", "Give the suite a name.")
+                elif act == "save":
+                    version, is_new = push_text(read, newest=form.newest(suite.slug))
+                    state = "is stored" if is_new else "was there already"
+                    messages.success(request, f"{version} {state}: {counted(version.n_cases, 'case')}.")
+                    place, endpoint = reverse("suite", args=[suite.slug]), form.cleaned_data["endpoint"]
+                    return redirect(f"{place}?{urlencode({'endpoint': '' if endpoint in silent else endpoint})}")
+                elif act == "try":
+                    chosen = {"endpoint": form.cleaned_data["endpoint"], "case": form.cleaned_data["case"]}
+                    page |= _trial(create_trial(read=read, user=request.user, **chosen).pk)
+            page |= _preview(form, read, suite)  # of what is stored by now
     form.mark_problems()
     return render(request, "suites/new.html", page | {"form": form}, status=422 if form.errors else 200)
 
@@ -66,10 +67,12 @@ def _preview(form: SuiteForm, read: SuiteText, suite: SuiteDocument) -> dict[str
     """Return what was understood. The form offers the suite's cases to try."""
     offered: Any = form.fields["case"].widget
     offered.choices = [(case.id, case.id) for case in suite.cases[:CASES_OFFERED]]
+    number, is_new = planned_version(read)
     return {
         "suite": suite,
         "is_named": suite.slug != UNNAMED,
-        "next_version": next_version(suite.slug),
+        "number": number,
+        "is_new": is_new,
         "understood": describe_text(read, suite),
         "cases": [(case, case.own_input) for case in suite.cases[:CASES_SHOWN]],
         "n_more": max(len(suite.cases) - CASES_SHOWN, 0),

@@ -10,8 +10,10 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from evalboard.contract.run import RunRow
 from evalboard.contract.suite import RescoredRun, SuiteVersion
 from evalboard.core.errors import NotFound
+from evalboard.core.scoring import judging_number
 from evalboard.wording.scorers import describe_rescored, name_scorer
 from frontend.shell.forms import blaming, reporting
 from frontend.shell.lists import ListPage, parse_number, read_view
@@ -20,10 +22,12 @@ from frontend.suites.forms import ScorerForm
 from runs import acts
 from runs.access import READ, RUN, requires
 from runs.models import RunRecord, Suite
+from runs.run import rows_of, run_rows
 from runs.store import RowWindow
 from runs.suites import adopt_scorer, own_scorers, read, rescore_run, rescored_runs, run_to_rescore, score_changes
 
 CASES_PER_PAGE = 50
+RUNS_OFFERED = 50
 PART = "scores"
 
 
@@ -54,6 +58,7 @@ def scorers(request: HttpRequest, slug: str) -> HttpResponse:
             return redirect(_address(slug, run_id, made.pk))
     page = {"suite": suite, "form": form, "standing": words.describe_standing(suite, there)}
     page |= {"run": run_id, **(_scored(request, suite, run_id) if run_id is not None else {})}
+    page |= {"choices": _list_choices(slug, run_id) if run_id is not None else ()}
     if request.GET.get("part") == PART and run_id is not None:
         answer = render(request, "suites/_rescored.html", page)
         answer.headers["Cache-Control"] = "no-store"
@@ -69,6 +74,14 @@ def _run(request: HttpRequest, slug: str) -> int | None:
     if named and not RunRecord.objects.filter(pk=run_id or 0, suite_version__suite__slug=slug).exists():
         raise NotFound(f"Suite {slug} has no run {named}.")
     return run_id
+
+
+def _list_choices(slug: str, run_id: int) -> tuple[RunRow, ...]:
+    """Return the newest runs of a suite that have ended, imports included, and the one that is shown."""
+    newest = tuple(row for row in run_rows(suite=slug, limit=RUNS_OFFERED) if row.is_terminal)
+    if any(int(row.id) == run_id for row in newest):
+        return newest
+    return (*newest, *rows_of(RunRecord.objects.filter(pk=run_id)))
 
 
 def _adopt(request: HttpRequest, suite: SuiteVersion, run_id: int | None) -> HttpResponse:
@@ -115,7 +128,7 @@ def _line(rescored: RescoredRun, suite: SuiteVersion, *, may_adopt: bool) -> Sco
         name=name_scorer(plan),
         options=words.describe_options(plan["default"]),
         is_suites=plan == current,
-        may_adopt=may_adopt and is_other and plan["default"]["kind"] != "recorded",
+        may_adopt=may_adopt and is_other and plan["default"]["kind"] != "recorded" and judging_number(plan) == 1,
         url=_address(suite.slug, int(rescored.run), int(rescored.scorer.id), anchor="changes"),
     )
 

@@ -73,7 +73,14 @@ SAID = Messages(
         },
     },
 )
-NOUNS = {"prompt": "prompts", "target": "targets", "id": "ids", "tags": "tags", "group": "groups"}
+NOUNS = {
+    "prompt": "prompts",
+    "completion": "completions",
+    "target": "targets",
+    "id": "ids",
+    "tags": "tags",
+    "group": "groups",
+}
 
 
 def describe_text(read: SuiteText, suite: SuiteDocument) -> tuple[str, ...]:

@@ -14,10 +14,12 @@ from typing import Any
 from django import template
 from django.apps import apps
 from django.templatetags.static import static
-from django.utils.html import conditional_escape, format_html
+from django.urls import reverse
+from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.core.answer import split_parts
+from evalboard.core.images import STORED, find_images, prompt_text
 from evalboard.wording.manifest import describe_batching
 from evalboard.wording.numbers import fixed
 from frontend.shell import addresses
@@ -89,11 +91,31 @@ def on_one_line(value: Any) -> str:
 
 @register.filter
 def content(message: dict[str, Any]) -> str:
-    """Draw the text of a prompt's message; parts and tool calls as JSON."""
+    """Draw the text of a prompt's message, with [image] for images; tool calls as JSON."""
     text = message.get("content")
+    if isinstance(text, list) and not message.get("tool_calls"):
+        return prompt_text(text)
     if isinstance(text, str) and not message.get("tool_calls"):
         return text
     return as_json({key: value for key, value in message.items() if key != "role"})
+
+
+@register.filter
+def images(messages: list[dict[str, Any]] | tuple[dict[str, Any], ...]) -> SafeString:
+    """Draw the images of messages as thumbnails with their digests; of an image elsewhere its address."""
+    return format_html_join(
+        "", '<figure class="prompt-image">{}</figure>', ((_image(url),) for url in find_images(messages))
+    )
+
+
+def _image(url: str) -> SafeString:
+    if not url.startswith(STORED):
+        return format_html('<figcaption class="mono">{}</figcaption>', drawn_plain(url))
+    name = url.removeprefix(STORED)
+    caption = '<figcaption class="mono">sha256 {}</figcaption>'
+    drawn = '<a href="{}"><img src="{}" alt="image {}" loading="lazy"></a>'
+    address = reverse("image", args=[name])
+    return format_html(drawn + caption, address, address, name[:8], name[:16])
 
 
 @register.filter

@@ -58,10 +58,9 @@ def stack(fingerprint: FingerprintNamed) -> SafeString:
 @register.filter
 def stack_in_full(fingerprint: FingerprintNamed) -> SafeString:
     """Write a serving stack by name, with its label if that is another text."""
-    name, label = stack(fingerprint), fingerprint.label
-    if label in (fingerprint.title, fingerprint.backend):
-        return name
-    return format_html('{} <span class="quiet">{}</span>', name, drawing.drawn(label))
+    name = stack(fingerprint)
+    more = drawing.drawn(fingerprint.more)
+    return format_html('{} <span class="quiet">{}</span>', name, more) if fingerprint.more else name
 
 
 @register.filter

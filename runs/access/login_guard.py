@@ -79,6 +79,7 @@ class Counts(AxesDatabaseHandler):  # type: ignore[misc]
         super().user_login_failed(sender, credentials, request, **others)
         if request is not None and _name(credentials) and not was_refused:
             logger.warning("sign_in_failed address=%s", client_address(request))
+            request.is_wrong_password = True  # type: ignore[attr-defined]  # for the audit trail
 
 
 def find_refusal(request: HttpRequest, name: str) -> Refusal | None:

@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from django.contrib.auth import SESSION_KEY, get_user_model
+from django.contrib.auth import get_user_model
 from django.contrib.auth.password_validation import validate_password
-from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils import timezone
+from sesame.utils import get_query_string
 
-from evalboard.core.errors import InvalidInput
+from evalboard.core.errors import Conflict, InvalidInput
 from runs.access.roles import ROLES, grant_role
+from runs.access.sessions import end_sessions
 from runs.models import Token
 from runs.store import require_row
 
@@ -66,12 +67,60 @@ def use_link(*, person: Any) -> bool:
     return unused.filter(last_login=person.last_login).update(last_login=Now()) == 1
 
 
-def end_sessions(*, person: Any) -> int:
-    """Sign a person out everywhere; return how many sessions there were. Their tokens go on."""
-    sessions = Session.objects.filter(expire_date__gt=timezone.now()).iterator(chunk_size=500)
-    theirs = [row.pk for row in sessions if row.get_decoded().get(SESSION_KEY) == str(person.pk)]
-    Session.objects.filter(pk__in=theirs).delete()
-    return len(theirs)
+@transaction.atomic
+def invite_person(*, name: str, role: str) -> Any:
+    """Add a person, or let one who was removed in again. Raises Conflict for a name in use.
+
+    Raises InvalidInput with fields too.
+    """
+    if get_user_model().objects.filter(username=name, is_active=True).exists():
+        raise Conflict(f"{name} is there already; change their role, or make a sign-in link for them.")
+    person, _ = add_person(name=name, role=role)
+    return person
+
+
+@transaction.atomic
+def change_role(*, name: str, role: str) -> Any:
+    """Give a person another role, at once in all their sessions and tokens.
+
+    Raises NotFound, InvalidInput, or Conflict for the only admin.
+    """
+    person = _require_active(name)
+    if role not in ROLES:
+        raise InvalidInput("The role is not known.", fields={"role": f"Must be one of: {', '.join(ROLES)}."})
+    if role != "admin":
+        _require_other_admin(person)
+        if person.is_superuser:
+            person.is_superuser = False
+            person.save(update_fields=["is_superuser"])
+    grant_role(user=person, role=role)
+    return person
+
+
+@transaction.atomic
+def shut_out(*, name: str) -> None:
+    """End a person's access as `remove_person` does. Raises Conflict for the only admin."""
+    _require_other_admin(_require_active(name))
+    remove_person(name=name)
+
+
+def write_link(*, name: str) -> str:
+    """Return the path of a link that signs a person in once, within a day. Raises NotFound."""
+    return f"/signin/{get_query_string(_require_active(name))}"
+
+
+def _require_active(name: str) -> Any:
+    people = get_user_model().objects.filter(username=name, is_active=True)
+    return require_row(people, f"There is no person named {name} who may sign in.")
+
+
+def _require_other_admin(person: Any) -> None:
+    """Refuse to take the last admin away. Two that are taken away at once wait for each other."""
+    admins = get_user_model().objects.filter(Q(groups__name="admin") | Q(is_superuser=True), is_active=True)
+    locked = get_user_model().objects.filter(pk__in=admins.values("pk")).select_for_update().order_by("pk")
+    ids = {each.pk for each in locked if each.is_active}
+    if ids == {person.pk}:
+        raise Conflict(f"{person.get_username()} is the only admin. Make another person admin first.")
 
 
 def _problems(person: Any, role: str, password: str | None) -> dict[str, str]:

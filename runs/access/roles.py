@@ -4,7 +4,6 @@ Every view names the scope it needs with `requires`; a test walks the URLconf an
 route without one.
 """
 
-import hashlib
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -13,6 +12,8 @@ from django.contrib.auth.models import Group
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
+
+from runs.access.sessions import session_id
 
 READ, RUN, SIGN, ADMIN = "read", "run", "sign", "admin"
 SCOPES = (READ, RUN, SIGN, ADMIN)
@@ -63,8 +64,7 @@ def credential(request: HttpRequest) -> str:
     token = getattr(request, "auth", None)
     if token is not None:
         return f"token {token.label} ({token.name})"
-    key = request.session.session_key or ""
-    return f"session {hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    return f"session {session_id(request.session.session_key or '')}"
 
 
 View = Callable[..., HttpResponseBase]

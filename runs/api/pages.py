@@ -101,7 +101,7 @@ def _cursor(request: Request, digits: int) -> tuple[int | None, int | None]:
         text = ""
     match = re.fullmatch(rf"([ab])([0-9]{{1,{digits}}})", text, re.ASCII)
     if match is None:
-        raise InvalidInput("The page cannot be given.", fields={"cursor": "Take it from `next` or `previous`."})
+        raise InvalidInput("The page cannot be given.", fields={"cursor": "Take it from next or previous."})
     place = int(match[2])
     return (place, None) if match[1] == "a" else (None, place)
 

@@ -69,6 +69,15 @@ class Flag(serializers.BooleanField):
         return data
 
 
+class Amount(serializers.FloatField):
+    """A number; text that looks like one is refused."""
+
+    def to_internal_value(self, data: Any) -> float:
+        if not isinstance(data, int | float) or isinstance(data, bool):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
 class Object(serializers.Field[Any, Any, Any, Any]):
     """Any JSON object."""
 
@@ -117,6 +126,7 @@ class ModelIn(Strict):
     path = Text(required=False)
     repo = Text(required=False)
     revision = Text(required=False)
+    adapter = Text(required=False)
 
 
 class Nothing(Strict):

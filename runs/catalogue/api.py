@@ -25,6 +25,8 @@ class EndpointIn(Strict):
     quantization = Text(required=False, allow_blank=True)
     line = Text(required=False)
     max_model_len = Whole(required=False)
+    tensor_parallel_size = Whole(required=False)
+    pipeline_parallel_size = Whole(required=False)
     pool = Text(required=False)
     base_url = Text(required=False)
     api = Text(required=False)

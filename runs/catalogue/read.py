@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from evalboard.contract import catalogue as contract
 from evalboard.contract.facts import SettingCheck
-from evalboard.core.profile import OBSERVED, names_calls
+from evalboard.core.profile import OBSERVED, SIZES, names_calls
 from runs.models import EndpointRecord, PolicyRecord, ProbeRecord, ProfileRecord, Suite
 
 ENDPOINT_ORDERS = {name: name for name in ("slug", "model_name", "pool")}
@@ -64,10 +64,11 @@ def endpoint_fields(endpoint: EndpointRecord) -> dict[str, Any]:
         "quantization": endpoint.quantization,
         "line": endpoint.line,
         "max_model_len": endpoint.max_model_len,
+        **{name: None if is_remote else getattr(endpoint, name) for name in SIZES},
         "pool": endpoint.pool,
         "base_url": endpoint.base_url if is_remote else None,
         "api": endpoint.api if is_remote else None,
-        "auth": endpoint.auth if is_remote else None,
+        "auth": endpoint.auth if is_remote or endpoint.model_repo else None,
         "headers": {name: _header(value) for name, value in endpoint.headers.items()} if is_remote else None,
         "extra_body": endpoint.extra_body if is_remote else None,
         "endings": endpoint.endings,
@@ -96,9 +97,10 @@ def _header(value: str | dict[str, str]) -> str | contract.HeaderFromVariable:
 def _model(endpoint: EndpointRecord) -> contract.ModelAtPath | contract.ModelInRepo | contract.ModelByName:
     if endpoint.is_remote:
         return contract.ModelByName(name=endpoint.model_repo)
+    adapter = endpoint.model_adapter or None
     if endpoint.model_revision:
-        return contract.ModelInRepo(repo=endpoint.model_repo, revision=endpoint.model_revision)
-    return contract.ModelAtPath(path=endpoint.model_repo or endpoint.model_path)
+        return contract.ModelInRepo(repo=endpoint.model_repo, revision=endpoint.model_revision, adapter=adapter)
+    return contract.ModelAtPath(path=endpoint.model_repo or endpoint.model_path, adapter=adapter)
 
 
 def profile_row(profile: ProfileRecord) -> contract.Profile:

@@ -7,7 +7,7 @@ repeat, or other scores, make another one.
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -93,15 +93,24 @@ def compare_sides(
     *,
     repeats: tuple[int, int] | None = None,
     terms: Terms = MODEL_TERMS,
+    judged_before: datetime | None = None,
 ) -> ComparisonRecord:
-    """Compare two sides that are already loaded, as `compare` does; the record has both runs."""
-    row = _find_or_make(ours, theirs, input_digest, repeats, terms)
+    """Compare two sides that are already loaded, as `compare` does; the record has both runs.
+
+    judged_before: as both were found by.
+    """
+    row = _find_or_make(ours, theirs, input_digest, repeats, terms, judged_before)
     row.baseline, row.candidate = ours.run, theirs.run
     return row
 
 
 def _find_or_make(
-    ours: SideKey, theirs: SideKey, input_digest: str, repeats: tuple[int, int] | None, terms: Terms
+    ours: SideKey,
+    theirs: SideKey,
+    input_digest: str,
+    repeats: tuple[int, int] | None,
+    terms: Terms,
+    judged_before: datetime | None,
 ) -> ComparisonRecord:
     known = ComparisonRecord.objects.filter(input_digest=input_digest).defer("outcomes")
     row = known.first()
@@ -115,7 +124,7 @@ def _find_or_make(
         raise Conflict(f"{no.reason} Comparisons that were made before are kept.")
     try:
         with transaction.atomic(), without_garbage_search():
-            made = _make(ours, theirs, repeats, input_digest, terms)
+            made = _make(ours, theirs, repeats, input_digest, terms, judged_before)
     except IntegrityError:  # somebody else asked for the same at the same time
         return known.get()
     _forget_older(made)
@@ -139,7 +148,7 @@ def work_on_comparison() -> bool:
         repeats = None if row.baseline_repeat is None else (row.baseline_repeat, row.candidate_repeat or 0)
         with _failing(row):
             runs = {"baseline": row.baseline_id, "candidate": row.candidate_id}
-            sides = comparison_inputs.find(**runs, repeats=repeats, terms=row.terms)
+            sides = comparison_inputs.find(**runs, repeats=repeats, terms=row.terms, judged_before=row.judged_before)
             if sides[-1] != row.input_digest:  # a repeat has ended since, or was scored again: who asks gets that one
                 row.delete()
                 return True
@@ -192,7 +201,12 @@ def _failing(row: ComparisonRecord) -> Iterator[None]:
 
 
 def _make(
-    ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input_digest: str, terms: Terms
+    ours: SideKey,
+    theirs: SideKey,
+    repeats: tuple[int, int] | None,
+    input_digest: str,
+    terms: Terms,
+    judged_before: datetime | None,
 ) -> ComparisonRecord:
     inputs = comparison_inputs.load(ours, theirs, terms)
     row = ComparisonRecord.objects.create(
@@ -202,6 +216,7 @@ def _make(
         candidate_repeat=repeats and repeats[1],
         treatment=terms.treatment,
         pair_by=terms.pair_by,
+        judged_before=judged_before,
         input_digest=input_digest,
         n_pairs=len(inputs.groups),
     )

@@ -8,6 +8,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from numpy.typing import NDArray
 
 from evalboard.compared.report import join_names
 from evalboard.contract.treatments import BY_INPUT, Terms
-from evalboard.core import digest
+from evalboard.core import digest, scoring
 from evalboard.core.compare import (
     COMPARISON_VERSION,
     NO_STRAYS,
     Comparing,
+    JudgedAgain,
     PairNoise,
     PromptedCase,
     PromptOfCase,
@@ -37,6 +39,7 @@ from evalboard.core.compare import (
     judge_prompts,
     lay,
     lay_columns,
+    measure_shift,
     pair_cases,
 )
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
@@ -47,7 +50,7 @@ from runs import acts
 from runs.catalogue import OneNames
 from runs.compare.reading import StoredAnswers, StoredResponses
 from runs.imports import lacks_prompts
-from runs.judging import judge_facts
+from runs.judging import judge_facts, newest_judgings
 from runs.models import (
     BucketRecord,
     ForcedScoringRecord,
@@ -105,7 +108,8 @@ class SideKey:
     measured: the digests of the columns of all repeats that have ended, whose noise every pair of the run is judged by,
     and of its strays, which are no noise.
     scored: bucket id → the newest forced scoring of the run's answers that has ended there. usual: of a side with equal
-    repeats, repeats of its independent runs. scorer: that judges it. is_awaited: a worker has yet to score it by the
+    repeats, repeats of its independent runs. scorer: that judges it. scored_by: whose scores are read: the scorer, or
+    where that is a judge that was asked again, its newest judging. is_awaited: a worker has yet to score it by the
     other side's scorer.
     """
 
@@ -119,6 +123,7 @@ class SideKey:
     scored: dict[int, int]
     usual_ids: tuple[int, ...]
     scorer: Scorer
+    scored_by: Scorer
     is_awaited: bool
 
 
@@ -152,12 +157,18 @@ class ComparisonInputs(Comparing):
 
 
 def find(
-    *, baseline: int, candidate: int, repeats: tuple[int, int] | None, terms: Terms = MODEL_TERMS
+    *,
+    baseline: int,
+    candidate: int,
+    repeats: tuple[int, int] | None,
+    terms: Terms = MODEL_TERMS,
+    judged_before: datetime | None = None,
 ) -> tuple[SideKey, SideKey, str]:
     """Return both sides and the digest of all inputs of the comparison.
 
-    Raises NotFound for a run or repeat that is not there, InvalidInput for runs of two suites or a run against itself,
-    Conflict where a side has no repeat that has ended.
+    judged_before: a judge's newest judging until then counts; None for the newest of all. Raises NotFound for a run or
+    repeat that is not there, InvalidInput for runs of two suites or a run against itself, Conflict where a side has no
+    repeat that has ended.
     """
     if baseline == candidate and repeats is None:
         text = "A run is compared with another run, or one of its repeats with another one."
@@ -166,7 +177,7 @@ def find(
     missing = [run_id for run_id in (baseline, candidate) if run_id not in runs]
     if missing:
         raise NotFound(f"There is no run {missing[0]}.")
-    [pair] = find_pairs([(runs[baseline], runs[candidate])], repeats=repeats, terms=terms)
+    [pair] = find_pairs([(runs[baseline], runs[candidate])], repeats=repeats, terms=terms, judged_before=judged_before)
     return pair
 
 
@@ -192,6 +203,7 @@ def find_pairs(
     *,
     repeats: tuple[int, int] | None = None,
     terms: Terms = MODEL_TERMS,
+    judged_before: datetime | None = None,
 ) -> list[tuple[SideKey, SideKey, str]]:
     """Find pairs of runs loaded with RELATED, like `find`, in a fixed number of queries."""
     for ours, theirs in pairs:
@@ -199,7 +211,7 @@ def find_pairs(
             suites = f"{ours.suite_version.suite.slug} and {theirs.suite_version.suite.slug}"
             text = f"Runs of one suite can be compared, and these are of {suites}."
             raise InvalidInput(text, fields={"candidate": "Must be a run of the baseline's suite."})
-    stored = _StoredRepeats([run for pair in pairs for run in pair], repeats)
+    stored = _StoredRepeats([run for pair in pairs for run in pair], repeats, judged_before)
     return [_keys(pair, repeats, stored, terms) for pair in pairs]
 
 
@@ -323,7 +335,9 @@ def _read_prompts(suite_version: int, cases: Sequence[int]) -> dict[int, tuple[s
 class _StoredRepeats:
     """What is stored of the repeats of several runs, each kind read at once."""
 
-    def __init__(self, runs: Sequence[RunRecord], repeats: tuple[int, int] | None) -> None:
+    def __init__(
+        self, runs: Sequence[RunRecord], repeats: tuple[int, int] | None, judged_before: datetime | None = None
+    ) -> None:
         self.repeats: dict[int, list[RepeatRecord]] = defaultdict(list)
         self.bucket_ids: dict[int, list[int]] = {}
         self.scored: dict[int, dict[int, int]] = {}
@@ -339,8 +353,11 @@ class _StoredRepeats:
             self.scored[row.run_id] = {each["bucket"]: each["scoring"] for each in row.scored}
             if row.packed_as is not None and row.finished_at is not None:
                 self._columns[row.pk], self.bucket_ids[row.pk] = row.packed_as, row.buckets
-        scorers = {run.suite_version.scorer_id for run in runs}
-        scored = RepeatScore.objects.filter(repeat__in=self._columns, scorer__in=scorers)
+        own = {run.suite_version.scorer_id: run.suite_version.scorer for run in runs}
+        scorers = set(own)
+        self._judged = newest_judgings(runs, list(own.values()), judged_before)
+        read = scorers | {each.pk for each in self._judged.values()}
+        scored = RepeatScore.objects.filter(repeat__in=self._columns, scorer__in=read)
         if repeats is not None:
             scored = scored.filter(repeat__index__in=repeats)
         light = scored.defer("scores", "reasons", "answers").order_by("pk")
@@ -374,6 +391,10 @@ class _StoredRepeats:
         row = self._scores.get((repeat.pk, scorer))
         return None if row is None else row.digest
 
+    def find_scored_by(self, run: RunRecord, scorer: Scorer) -> Scorer:
+        """Return the scorer whose scores of a run are read: a judge's newest judging, else the scorer itself."""
+        return self._judged.get((run.pk, scorer.pk), scorer)
+
     def are_scored(self, repeats: Collection[RepeatRecord], own: int, scorer: int) -> bool:
         """Tell whether a scorer has scored all repeats. own: their suite's; it may have scored nothing too."""
         rows = ((self._scores.get((row.pk, own)), self._scores.get((row.pk, scorer))) for row in repeats)
@@ -405,16 +426,18 @@ def _side_key(
     own, is_other = version.scorer, version.scorer_id != other.pk
     is_shared = is_baseline and is_other and stored.are_scored(ended, own.pk, other.pk)
     is_awaited = is_baseline and is_other and not is_shared and stored.are_awaited(ended, other.pk)
+    scorer = other if is_shared else own
+    scored_by = stored.find_scored_by(run, scorer)
+    read = {own.pk, other.pk, scored_by.pk}
     digests = {
         "run": run.pk,
         "suite": version.digest,
         "scorer": own.digest,
         "profile": run.profile.digest,
         "columns": {str(row.index): packed_as[row.index] for row in ended},
-        "scores": {
-            f"{row.index} {scorer}": stored.score_digest(row, scorer) for row in ended for scorer in {own.pk, other.pk}
-        },
+        "scores": {f"{row.index} {by}": stored.score_digest(row, by) for row in ended for by in read},
         **({"judged_by": other.digest} if is_shared else {}),
+        **({"judged_again": scored_by.digest} if scored_by.pk != scorer.pk else {}),
         **({"is_awaited": True} if is_awaited else {}),
     }
     if run.is_reported:  # what counts as one model there is a person's word, which may change
@@ -432,19 +455,25 @@ def _side_key(
         unscored_ids=frozenset(row.pk for row in ended if row.status in RepeatRecord.WITHOUT_SCORE),
         scored=stored.scored[run.pk],
         usual_ids=tuple(repeat for repeat, _ in usual),
-        scorer=other if is_shared else own,
+        scorer=scorer,
+        scored_by=scored_by,
         is_awaited=is_awaited,
     )
 
 
-def find_scorer(ours: RunRecord, theirs: RunRecord) -> Scorer:
-    """Return the scorer that judges a baseline. The runs are loaded with RELATED."""
-    if ours.suite_version.scorer_id == theirs.suite_version.scorer_id:
-        return ours.suite_version.scorer
+def find_scorers(ours: RunRecord, theirs: RunRecord) -> tuple[tuple[Scorer, Scorer], tuple[Scorer, Scorer]]:
+    """Return each side's scorer, and the one whose scores are read, as in `SideKey`.
+
+    The runs are loaded with RELATED.
+    """
+    own, other = ours.suite_version.scorer, theirs.suite_version.scorer
+    if own == other and not scoring.is_judged(own.spec):
+        return (own, own), (other, other)
     stored = _StoredRepeats([ours, theirs], None)
-    if not stored.measured(ours):
-        return ours.suite_version.scorer
-    return _side_key(ours, None, theirs.suite_version.scorer, stored, is_baseline=True).scorer
+    judge = own
+    if own != other and stored.measured(ours):
+        judge = _side_key(ours, None, other, stored, is_baseline=True).scorer
+    return (judge, stored.find_scored_by(ours, judge)), (other, stored.find_scored_by(theirs, other))
 
 
 def shared_cases(ours: RunRecord, theirs: RunRecord) -> tuple[Indexes, Indexes]:
@@ -518,10 +547,14 @@ def _load_side(
     scores = _scores(key, key.scorer.pk, wanted, n)
     if key.scorer != version.scorer:
         fields = judge_by_other(fields, key.scorer, _scores(key, version.scorer_id, wanted, n), scores)
+    if key.scored_by != key.scorer:
+        before, scores = scores, _scores(key, key.scored_by.pk, wanted, n)
+        again = JudgedAgain(key.scored_by.digest, *measure_shift(fields["setup"], before, scores))
+        fields["setup"] = replace(fields["setup"], judged_again=again)
     if key.is_awaited:
         fields["setup"] = replace(fields["setup"], is_awaited=True)
     return StoredSide(
-        **fields | {"setup": replace(fields["setup"], judge=judge_facts(run, key.scorer))},
+        **fields | {"setup": replace(fields["setup"], judge=judge_facts(run, key.scored_by))},
         key=key,
         case_indexes=case_indexes,
         scores=scores,

@@ -89,12 +89,13 @@ def _name_parts(row: ComparisonRecord, *, is_timed: bool) -> Named:
     """Read the names behind a stored summary's numbers."""
     runs = {run.pk: run for run in (row.baseline, row.candidate)}
     sides = row.summary.get("sides", NO_SIDES)
-    named = zip(contract.SIDES, (row.baseline, row.candidate), strict=True)
+    named = list(zip(contract.SIDES, (row.baseline, row.candidate), strict=True))
     judged_by = {run.pk: sides[side].get("scorer") or run.suite_version.scorer.digest for side, run in named}
+    scored_by = {run.pk: sides[side].get("judged_again") or judged_by[run.pk] for side, run in named}
     points: dict[int, dict[int, float | None]] = {run_id: {} for run_id in runs}
-    scored = RepeatScore.objects.filter(repeat__run__in=runs, repeat__cases=None, scorer__digest__in=judged_by.values())
+    scored = RepeatScore.objects.filter(repeat__run__in=runs, repeat__cases=None, scorer__digest__in=scored_by.values())
     for run_id, digest, index, value in scored.values_list("repeat__run", "scorer__digest", "repeat__index", "points"):
-        if digest == judged_by[run_id]:
+        if digest == scored_by[run_id]:
             points[run_id][index] = value
     left_out: dict[int, dict[int, int | None]] = {run_id: {} for run_id in runs}
     targeted: dict[int, list[int]] = {run_id: [] for run_id in runs}

@@ -9,7 +9,7 @@ from evalboard.contract.treatments import Terms
 from evalboard.core.compare import TracedText
 from evalboard.core.errors import NotFound
 from evalboard.core.trace import TokenTrace, Vocabulary, read_traces
-from runs.compare.inputs import MODEL_TERMS, find_others, find_scorer
+from runs.compare.inputs import MODEL_TERMS, find_others, find_scorers
 from runs.models import Case, RepeatRecord, ResponseRecord, RunRecord, Scorer, TraceBlock
 from runs.run import NOT_READ, SERVED_BY, words_of
 from runs.store import ScoredCase, read_scored
@@ -85,10 +85,10 @@ def load_halves(
         if (run.pk, repeat) not in responses:
             raise NotFound(f"Run {run.pk} has no response to case {case_id} in repeat {repeat} yet.")
     traces = {} if terms.is_prompt else response_traces(list(responses.values()))
-    scorers = find_scorer(sides[0][0], sides[1][0]), sides[1][0].suite_version.scorer
+    scorers = find_scorers(sides[0][0], sides[1][0])
     scores, n_repeats = _scores(sides, responses), _n_repeats(runs)
     halves = []
-    for (run, case, repeat), scorer in zip(sides, scorers, strict=True):
+    for (run, case, repeat), (scorer, scored_by) in zip(sides, scorers, strict=True):
         known = {each.scorer_id: each for each in scores.get((responses[run.pk, repeat].repeat_id, case.index), ())}
         response = responses[run.pk, repeat]
         halves.append(
@@ -98,7 +98,7 @@ def load_halves(
                 response=response,
                 trace=traces.get(response.pk),
                 words=words_of(response),
-                scored=known.get(scorer.pk, NOT_SCORED),
+                scored=known.get(scored_by.pk, NOT_SCORED),
                 scorer=scorer,
                 n_repeats=n_repeats[run.pk],
             )

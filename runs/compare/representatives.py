@@ -38,7 +38,9 @@ SELECT repeat.index, score.reasons
   FROM runs_repeat AS repeat
   JOIN runs_run AS run ON run.id = repeat.run_id
   JOIN runs_suiteversion AS version ON version.id = run.suite_version_id
-  JOIN runs_repeatscore AS score ON score.repeat_id = repeat.id AND score.scorer_id = version.scorer_id
+  JOIN runs_scorer AS own ON own.id = version.scorer_id
+  JOIN runs_scorer AS scorer ON scorer.digest = COALESCE(%s, own.digest)
+  JOIN runs_repeatscore AS score ON score.repeat_id = repeat.id AND score.scorer_id = scorer.id
  WHERE repeat.run_id = %s AND repeat.index = ANY(%s::bigint[])
 """
 
@@ -151,16 +153,17 @@ def _tell_list(listed: CaseOutcomes, chosen: dict[int, ChosenPair]) -> dict[str,
 
 
 def _read_reasons(rows: Sequence[int]) -> dict[int, str]:
-    """Return the reasons of the candidate's own scorer, by the keys of the pairs' rows."""
+    """Return the reasons of the candidate's newest scores, by the keys of the pairs' rows."""
     names = (
         *("pk", "comparison__baseline", "comparison__candidate", "comparison__treatment", "comparison__pair_by"),
-        *("repeat_candidate", "case_index"),
+        *("comparison__summary__sides__candidate__judged_again", "repeat_candidate", "case_index"),
     )
     places = {key: part for key, *part in DivergenceRecord.objects.filter(pk__in=rows).values_list(*names)}
     if not places:
         return {}
-    [(*runs, treatment, pair_by)] = {tuple(part[:4]) for part in places.values()}
+    [(*runs, treatment, pair_by, scored_by)] = {tuple(part[:5]) for part in places.values()}
     others = find_others((runs[0], runs[1]), {case for *_, case in places.values()}, Terms(treatment, pair_by))
     repeats = sorted({repeat for *_, repeat, _ in places.values()})
-    known = {repeat: unpack_reasons(packed) for repeat, packed in bulk.stream_binary(REASONS, [runs[1], repeats])}
+    packed = bulk.stream_binary(REASONS, [scored_by, runs[1], repeats])
+    known = {repeat: unpack_reasons(each) for repeat, each in packed}
     return {key: known[repeat][others[case]] or "" for key, (*_, repeat, case) in places.items() if repeat in known}

@@ -24,7 +24,7 @@ from runs.exports import manifest, responses
 from runs.exports.responses import Scores, hex_of
 from runs.exports.runs import EndedRun, ended_run, snapshot
 from runs.models import Case, EngineProcess, RepeatRecord, TraceBlock, VocabularyRecord
-from runs.store import instant
+from runs.store import instant, with_images
 
 BATCH_BYTES = 1 << 20  # of packed blocks in memory at once; one that is larger comes alone
 PART_LINES = 50
@@ -90,7 +90,7 @@ class _Archive:
         for first in range(0, version.n_cases, CASES_AT_ONCE):
             cases = Case.objects.filter(suite_version=version, index__range=(first, first + CASES_AT_ONCE - 1))
             for case in cases.order_by("index"):
-                yield dump_case(
+                line = dump_case(
                     case_id=case.case_id,
                     content=case.content,
                     tags=case.tags,
@@ -100,6 +100,7 @@ class _Archive:
                     default=plan["default"],
                     digest=case.digest,
                 )
+                yield line | ({"messages": with_images(line["messages"])} if "messages" in line else {})
 
     def _responses(self) -> Iterator[dict[str, Any]]:
         version = self.of.run.suite_version

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evalboard.contract.base import finite
 from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.core.errors import Conflict
+from evalboard.core.images import prompt_text
 from evalboard.core.stats import UNKNOWN_CHANCE, list_mark_names
 from evalboard.core.trace import unpack_chances
 from runs.compare import DivergenceFilter, divergence_rows, n_divergences
@@ -118,7 +119,7 @@ def _case(case: Case) -> Row:
         "case_index": case.index,
         "tags": list(case.tags),
         "group": case.group or None,
-        "prompt": case.content["messages"][-1].get("content"),
+        "prompt": prompt_text(case.content["messages"][-1].get("content")),
         "target": case.content["target"],
     }
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from evalboard.core.profile import SIZES
 from evalboard.core.trace import BLOCK_VERSION
 from runs.exports.runs import EndedRun
 from runs.models import (
+    CHECKPOINT,
     BucketRecord,
     EndpointRecord,
     EngineProcess,
@@ -83,8 +85,8 @@ def _suite(run: RunRecord) -> Json:
 
 
 def _endpoint(endpoint: EndpointRecord) -> Json:
-    names = ("slug", "engine", "model_path", "model_repo", "model_revision", "dtype", "quantization", "line")
-    return {name: getattr(endpoint, name) for name in (*names, "max_model_len", "pool", "base_url", "api")}
+    names = ("slug", "engine", *CHECKPOINT, "dtype", "quantization", "line", "max_model_len", *SIZES)
+    return {name: getattr(endpoint, name) for name in (*names, "pool", "base_url", "api")}
 
 
 def _profile(run: RunRecord) -> Json:

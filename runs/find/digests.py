@@ -34,28 +34,35 @@ BYTES = 16  # of the digest of a response's text or trace
 MIN_RESPONSE_DIGITS = 8  # shorter ones stand somewhere in the columns of any large run
 # No index has a response's digests, 2 × 16 bytes each: the packed columns of the repeats are read instead.
 IN_COLUMNS = """
-SELECT repeat_id, text_digests, trace_digests FROM runs_casecolumns
+SELECT repeat_id, text_digests, trace_digests
+  FROM runs_casecolumns
+  JOIN runs_repeat AS repeat ON repeat.id = repeat_id
+  JOIN runs_run AS run ON run.id = repeat.run_id AND NOT run.is_judge
  WHERE position(%(digest)s IN trace_digests) > 0 OR position(%(digest)s IN text_digests) > 0
  ORDER BY repeat_id DESC LIMIT %(limit)s
 """
 
 
 class _Kind(NamedTuple):
-    """The place of a kind of digest: table, field, and the field with its time."""
+    """The place of a kind of digest: table, field, and the field with its time.
+
+    suite: the relation to a row's suite. Suites of judgements have no page, and are not found.
+    """
 
     table: type[Table]
     field: str
     at: str
+    suite: str = ""
 
 
 KINDS = {
     "fingerprint": _Kind(FingerprintRecord, "digest", "created_at"),
     "model": _Kind(Model, "digest", "created_at"),
     "chat template": _Kind(Model, "template_digest", "created_at"),
-    "suite version": _Kind(SuiteVersionRecord, "digest", "created_at"),
+    "suite version": _Kind(SuiteVersionRecord, "digest", "created_at", "suite"),
     "scorer": _Kind(Scorer, "digest", "created_at"),
     "profile": _Kind(ProfileRecord, "digest", "created_at"),
-    "case": _Kind(Case, "digest", "suite_version__created_at"),
+    "case": _Kind(Case, "digest", "suite_version__created_at", "suite_version__suite"),
     "inputs of a comparison": _Kind(ComparisonRecord, "input_digest", "created_at"),
     "inputs of a verdict": _Kind(Verdict, "input_digest", "decided_at"),
     "sign-off": _Kind(SignOffRecord, "digest", "created_at"),
@@ -74,7 +81,9 @@ def match_digests(wanted: Wanted) -> list[Match]:
 
 def _in_table(name: str, digest: str) -> Iterator[Match]:
     kind = KINDS[name]
-    begins = {f"{kind.field}__startswith": digest}
+    begins: dict[str, Any] = {f"{kind.field}__startswith": digest}
+    if kind.suite:
+        begins[f"{kind.suite}__judged_suite__isnull"] = True
     rows = kind.table._default_manager.filter(**begins).order_by("-pk")
     for key, whole, at in rows.values_list("pk", kind.field, kind.at)[: COUNTED + 1]:
         yield Match("digest", (name, key, whole), EXACT if whole == digest else PREFIX, at)
@@ -136,7 +145,8 @@ def _place(name: str, key: Any) -> tuple[str, str]:
             version = SuiteVersionRecord.objects.select_related("suite").get(pk=key)
             return str(version), reverse("suite_version", args=[version.suite.slug, version.number])
         case "scorer":
-            scored = SuiteVersionRecord.objects.select_related("suite").filter(scorer=key).order_by("pk").last()
+            versions = SuiteVersionRecord.objects.select_related("suite").filter(scorer=key, suite__judged_suite=None)
+            scored = versions.order_by("pk").last()
             return f"of {scored}" if scored else "of no suite", _version_url(scored)
         case "case":
             case = Case.objects.select_related("suite_version__suite").get(pk=key)

@@ -10,8 +10,8 @@ from django.urls import reverse
 from evalboard.contract import catalogue
 from evalboard.contract import stack as contract
 from evalboard.contract.baseline import RotationSeen
-from evalboard.contract.parts import ModelServed
 from evalboard.contract.run import RunRow
+from evalboard.core.compare import name_served
 from evalboard.core.errors import NotFound
 from evalboard.core.profile import compare_manifests
 from runs.catalogue import is_all_that_is_known
@@ -69,7 +69,7 @@ def fingerprint_report(fingerprint_id: int) -> contract.Fingerprint:
         buckets=tuple(
             contract.BucketOfFingerprint(
                 id=str(bucket.pk),
-                model=ModelServed(name=bucket.model.name, digest=bucket.model.digest),
+                model=name_served(bucket.model),
                 batch_class=bucket.batch_class,
                 n_runs=bucket.n_runs,
             )

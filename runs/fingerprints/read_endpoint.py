@@ -32,7 +32,7 @@ def endpoint_report(slug: str, *, probes: Sequence[ProbeRow] | None = None) -> c
     """Return an endpoint with recent statistics. Raises NotFound. probes: its newest, if loaded."""
     endpoint = require_row(
         EndpointRecord.objects.select_related("reference", "bypass").filter(slug=slug),
-        f"There is no endpoint {slug[:80]}; the settings page lists them.",
+        f"There is no endpoint {slug[:80]}. The page Endpoints lists them.",
     )
     newest = newest_probes(endpoint=slug) if probes is None else probes
     rotations = rotation_rows(endpoints=[slug], limit=1)

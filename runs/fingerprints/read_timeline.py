@@ -14,6 +14,7 @@ from django.db.models.functions import Coalesce, Greatest
 
 from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.parts import FingerprintNamed, ModelServed
+from evalboard.core.compare import name_served
 from runs.baselines import rotations_in_full
 from runs.models import BucketRecord, EndpointRecord, FingerprintRecord, ProbeRecord, RepeatRecord, Rotation
 from runs.pairs.pair_facts import describe_fingerprint, name_fingerprints, read_names
@@ -132,7 +133,7 @@ def _served_bucket(
     return ServedBucket(
         bucket_id=bucket.pk,
         fingerprint_id=bucket.fingerprint_id,
-        model=ModelServed(name=bucket.model.name, digest=bucket.model.digest),
+        model=name_served(bucket.model),
         batch_class=bucket.batch_class,
         endpoint=place[0],
         profile=place[1],

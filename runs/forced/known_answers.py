@@ -95,9 +95,7 @@ def _in_second_dtype(reference: EndpointRecord | None, *, apart_from: EndpointRe
         return None
     same = EndpointRecord.objects.filter(
         engine=EndpointRecord.Engine.VLLM,
-        model_path=reference.model_path,
-        model_repo=reference.model_repo,
-        model_revision=reference.model_revision,
+        **reference.checkpoint(),
         quantization=reference.quantization,
     )
     others = same.exclude(dtype=reference.dtype).exclude(pk=apart_from.pk).order_by("pk")

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evalboard.core.forced import CLIP_RANGE, ForcedPositions, measure_positions
+from evalboard.core.forced import ForcedPositions, measure_positions
+from evalboard.core.rollout_steps import CLIP_RANGE
 from evalboard.core.trace import TokenTrace, join_traces, read_trace
 from runs.forced.marks import ForcedMark, list_marks
 from runs.models import ForcedAnswerRecord

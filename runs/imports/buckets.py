@@ -7,6 +7,7 @@ from django.db.models import Max
 from django.db.models.functions import Now
 
 from evalboard.core.digest import digest_json
+from evalboard.core.profile import name_adapted
 from evalboard.importers.records import LoggedResponse, LoggedRun
 from evalboard.logged.backends import Known, known_parts, read_backend
 from evalboard.logged.runs import make_profile, name_endpoints
@@ -39,7 +40,9 @@ def endpoint_of(model: Model) -> EndpointRecord:
 
 def archived_endpoint(stated: Mapping[str, Any]) -> EndpointRecord:
     """Return where an archived run was decoded, as an endpoint of its name with no engine behind it."""
+    adapter = stated.get("model_adapter", "")  # archives of earlier versions have none
     model = stated["model_repo"] or stated["model_path"].rstrip("/").rsplit("/", 1)[-1]
+    model = name_adapted(model, adapter) if adapter else model
     about = {name: stated[name] for name in ("dtype", "quantization", "line", "max_model_len")}
     about |= {"engine": EndpointRecord.Engine.IMPORTED, "pool": imported.POOL, "model_repo": model}
     for name in (stated["slug"], slug_of(f"imported {stated['slug']}")):  # the second where a person has the first

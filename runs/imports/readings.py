@@ -23,6 +23,7 @@ from evalboard.contract.base import Problem
 from evalboard.core.errors import Conflict, EvalboardError
 from evalboard.importers.files import LogFile
 from evalboard.request_ids import current
+from runs.audit.context import hand_on_actor
 from runs.imports.import_reading import MAX_IMPORTS
 from runs.imports.imports import import_logs
 from runs.models import ImportReadingRecord, ImportRecord
@@ -58,7 +59,10 @@ def begin_reading(*, files: Sequence[LogFile], user: Any, **options: Any) -> Imp
     with ExitStack() as stack:
         opened = [stack.enter_context(file.path.open("rb")).fileno() for file in files]
         command = [sys.executable, "manage.py", "read_import", str(reading.pk), current.get(), *map(str, opened)]
-        process = subprocess.Popen(command, cwd=settings.BASE_DIR, pass_fds=opened, stdin=subprocess.DEVNULL)
+        environment = {**os.environ, **hand_on_actor()}
+        process = subprocess.Popen(
+            command, cwd=settings.BASE_DIR, env=environment, pass_fds=opened, stdin=subprocess.DEVNULL
+        )
     waiting = copy_context()  # with the request's id
     threading.Thread(target=waiting.run, args=[_await, process, reading.pk], daemon=True).start()
     return reading

@@ -13,11 +13,10 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from evalboard.contract.judge import JudgeNoise
 from evalboard.core import scoring
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import EvalboardError, InvalidInput
-from evalboard.core.stats import judge_noise, plan_anchor_draws
+from evalboard.core.stats import judge_noise
 from evalboard.core.suite import SuiteHead
 from evalboard.core.trace import Ending
 from evalboard.wording.numbers import counted
@@ -40,11 +39,11 @@ from runs.run.runs import Order, announce, cancel_run, store_order, store_repeat
 from runs.store import bulk, history, may_decide, storable, take_as_long_as_it_takes
 from runs.suites import keep_version
 from runs.work import open_judgings, read_to_score, rollup
+from runs.work.judgings import TWICE, plan_anchors
 
 logger = logging.getLogger(__name__)
 MAX_JUDGEMENTS = 100_000  # of one run
 CASES_PER_COPY = 2000
-TWICE = 2  # more judgements of the answers that show the judge's noise
 
 Answer = tuple[int, int]  # repeat and case index, both of the judged run
 Spec = Mapping[str, Any]
@@ -184,16 +183,12 @@ def _spec(record: JudgingRecord) -> Spec:
 
 
 def _plan(record: JudgingRecord, spec: Spec) -> JudgementPlan:
-    answers = _list_answers(record)
-    known = record.run.suite_version.suite.anchor_sets.order_by("-pk").first() if spec["anchors"] else None
-    if known is None and spec["anchors"]:
-        chosen = _choose(answers, spec["anchors"], record)
-        anchors, twice = _keep_anchors(record, chosen), frozenset[Answer]()
-    else:
-        anchors, twice = known, frozenset(_choose(answers, spec["twice"], record))
-    n_anchors = 0 if anchors is None else len(anchors.anchors)
-    draws = spec["anchor_draws"] or plan_anchor_draws(_measured_noise(record), n_anchors)
-    return JudgementPlan(spec, answers, twice, anchors if n_anchors else None, draws)
+    answers, planned = _list_answers(record), plan_anchors(record.run.suite_version, record.scorer)
+    anchors = planned.stored
+    if anchors is None and planned.n:
+        anchors = _keep_anchors(record, _choose(answers, planned.n, record))
+    twice = frozenset(_choose(answers, planned.n_twice, record))
+    return JudgementPlan(spec, answers, twice, anchors if anchors and anchors.anchors else None, planned.n_draws)
 
 
 def _list_answers(record: JudgingRecord) -> dict[Answer, bytes]:
@@ -233,16 +228,6 @@ def _keep_anchors(record: JudgingRecord, chosen: Sequence[Answer]) -> AnchorSetR
         defaults={"anchors": anchors, "made_from": record.run},
     )
     return made
-
-
-def _measured_noise(record: JudgingRecord) -> JudgeNoise | None:
-    """Return the noise of the judge next to the newest run of the suite that it has scored."""
-    others = JudgingRecord.objects.filter(
-        scorer=record.scorer, run__suite_version__suite=record.run.suite_version.suite
-    )
-    measured = others.exclude(pk=record.pk).exclude(noise=None).order_by("-finished_at")
-    noise = measured.values_list("noise", flat=True).first()
-    return None if noise is None else JudgeNoise.from_stored(noise)
 
 
 def _read(record: JudgingRecord, wanted: Mapping[Answer, bytes] | set[Answer]) -> Iterator[tuple[int, Any]]:

@@ -1,5 +1,8 @@
 """Read how a judge scored a run: its noise, the split of the spread, its anchors, what it cost."""
 
+from collections.abc import Collection
+from datetime import datetime
+
 import numpy as np
 from django.db.models import Sum
 from django.urls import reverse
@@ -8,22 +11,26 @@ from numpy.typing import NDArray
 from evalboard.contract.judge import AnchorShift, JudgedAnchors, JudgeNoise, JudgeVarianceSplit, Judging
 from evalboard.core import scoring
 from evalboard.core.compare import JudgeFacts
-from evalboard.core.stats import anchor_shift, split_judge_variance
+from evalboard.core.stats import anchor_shift, judge_sd_points, split_judge_variance
 from evalboard.core.trace import unpack_scores
 from evalboard.wording.judge import describe_judging
 from runs.catalogue import OneNames
 from runs.models import BucketRecord, JudgingRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Scorer, Shard
 from runs.pairs.pair_facts import find_other_model, names_on
 from runs.store import require_row
+from runs.work.judgings import first_digest, judgings_by_same
 
-RELATED = ("run__suite_version__suite", "scorer", "judge_run__endpoint", "judge_run__suite_version", "anchors")
+RELATED = (
+    *("run__suite_version__suite", "run__suite_version__scorer", "scorer", "anchors"),
+    *("judge_run__endpoint", "judge_run__suite_version"),
+)
 
 
 def judgings_of(run_id: int) -> tuple[Judging, ...]:
-    """Read how judges scored a run: by its suite's own scorer first. Raises NotFound."""
+    """Read how judges scored a run: its suite's own judge first, newest first. Raises NotFound."""
     require_row(RunRecord.objects.filter(pk=run_id), f"There is no run {run_id}.")
     rows = JudgingRecord.objects.filter(run=run_id).select_related(*RELATED).order_by("pk")
-    return tuple(sorted(map(read_judging, rows), key=lambda judging: not judging.is_own))
+    return tuple(sorted(map(read_judging, rows), key=lambda judging: (not judging.is_own, -judging.number)))
 
 
 def judged_run(run_id: int) -> int | None:
@@ -45,7 +52,8 @@ def read_judging(record: JudgingRecord) -> Judging:
         id=str(record.pk),
         run=str(run.pk),
         scorer=record.scorer.digest,
-        is_own=record.scorer_id == run.suite_version.scorer_id,
+        is_own=first_digest(record.scorer) == first_digest(run.suite_version.scorer),
+        number=scoring.judging_number(record.scorer.spec),
         status=str(record.status),
         error=record.error or None,
         judge_run=None if judge_run is None else str(judge_run.pk),
@@ -69,7 +77,7 @@ def judge_facts(run: RunRecord, scorer: Scorer) -> JudgeFacts | None:
     if not scoring.is_judged(scorer.spec):
         return None
     own = JudgingRecord.objects.filter(run=run, scorer=scorer).exclude(judge_run=None)
-    record = own.select_related("judge_run__endpoint", "anchors").first()
+    record = own.select_related("judge_run__endpoint", "anchors", "scorer").first()
     if record is None or record.judge_run is None:
         return None
     judge_run, anchors = record.judge_run, record.anchors
@@ -81,15 +89,45 @@ def judge_facts(run: RunRecord, scorer: Scorer) -> JudgeFacts | None:
         models=tuple(sorted({find_other_model(bucket, names) or bucket.model.name for bucket in buckets})),
         identity=tuple(sorted(f"{bucket.model.digest} {bucket.fingerprint.digest}" for bucket in buckets)),
         is_reported=judge_run.is_reported,
+        order=record.pk,
+        sd_points=_measure_sd(record, run.suite_version.n_cases),
         anchors_digest="" if anchors is None else anchors.digest,
         anchor_scores=None if scores is None else tuple(map(tuple, scores)),
     )
 
 
+def _measure_sd(record: JudgingRecord, n_cases: int) -> float | None:
+    spec = scoring.judge_spec(record.scorer.spec)
+    if record.noise is None or spec is None:
+        return None
+    return judge_sd_points(JudgeNoise.from_stored(record.noise), n_cases=n_cases, draws=spec["draws"])
+
+
+def newest_judgings(
+    runs: Collection[RunRecord], scorers: Collection[Scorer], before: datetime | None
+) -> dict[tuple[int, int], Scorer]:
+    """Return by (run, scorer) under which scorer a judge scored the run last, where it was asked again.
+
+    scorers: of suites. before: when it was asked at the latest; None for no limit.
+    """
+    judges = {each.digest: each.pk for each in scorers if scoring.is_judged(each.spec)}
+    if not judges:
+        return {}
+    known = JudgingRecord.objects.filter(run__in=[run.pk for run in runs], status=JudgingRecord.Status.FINISHED)
+    if before is not None:
+        known = known.filter(created_at__lte=before)
+    newest: dict[tuple[int, int], Scorer] = {}
+    for record in known.select_related("scorer").order_by("created_at", "pk"):
+        judge = judges.get(first_digest(record.scorer))
+        if judge is not None:
+            newest[record.run_id, judge] = record.scorer
+    return newest
+
+
 def find_before(record: JudgingRecord) -> JudgingRecord | None:
     """Return the judging before this one that the same judge did of the same anchors."""
-    same = JudgingRecord.objects.filter(scorer=record.scorer_id, anchors=record.anchors_id).exclude(anchors=None)
-    return same.filter(pk__lt=record.pk).exclude(anchor_scores=None).order_by("-pk").first()
+    same = judgings_by_same(record.run.suite_version, record.scorer).filter(anchors=record.anchors_id)
+    return same.exclude(anchors=None).filter(pk__lt=record.pk).exclude(anchor_scores=None).order_by("-pk").first()
 
 
 def as_rows(scores: list[list[float | None]]) -> NDArray[np.float64]:
@@ -107,8 +145,7 @@ def _split(record: JudgingRecord, noise: JudgeNoise, draws: int) -> JudgeVarianc
     if len(columns) < 2:
         return None
     scores = np.column_stack(columns)
-    split = split_judge_variance(scores[~np.isnan(scores).all(axis=1)], noise, draws=draws)
-    return None if split is None else JudgeVarianceSplit(total=split.total, model=split.model, judge=split.judge)
+    return split_judge_variance(scores[~np.isnan(scores).all(axis=1)], noise, draws=draws)
 
 
 def _anchors(record: JudgingRecord) -> JudgedAnchors | None:

@@ -15,17 +15,8 @@ from evalboard.wording.lab_table import table_names, table_rows
 from runs import lab
 from runs.api import query, streams
 from runs.api.resource import Resource, serve
-from runs.api.serializers import Flag, Strict, Text, Whole
+from runs.api.serializers import Amount, Flag, Strict, Text, Whole
 from runs.models import ExperimentRecord
-
-
-class Minutes(serializers.FloatField):
-    """A number; text that looks like one is refused."""
-
-    def to_internal_value(self, data: Any) -> float:
-        if not isinstance(data, int | float) or isinstance(data, bool):
-            self.fail("invalid")
-        return super().to_internal_value(data)
 
 
 class ExperimentIn(Strict):
@@ -36,8 +27,8 @@ class ExperimentIn(Strict):
     profile = Text(default="pinned")
     runs = Whole(default=lab.DEFAULT_RUNS)
     sources = serializers.ListField(child=Text(), required=False, max_length=len(SOURCES))
-    temperature = Minutes(required=False)
-    budget_minutes = Minutes(required=False)
+    temperature = Amount(required=False)
+    budget_minutes = Amount(required=False)
     start = Flag(default=False)
 
 
@@ -46,13 +37,13 @@ class BisectIn(Strict):
     baseline = Whole()
     candidate = Whole()
     cases = Whole(default=lab.DEFAULT_CASES)
-    budget_minutes = Minutes(required=False)
+    budget_minutes = Amount(required=False)
     start = Flag(default=False)
 
 
 class BudgetIn(Strict):
     may_be_left_out = True
-    budget_minutes = Minutes(required=False)
+    budget_minutes = Amount(required=False)
 
 
 EXPERIMENT = Resource("experiment", Experiment, lab.experiment_detail, state=lab.experiment_state)

@@ -22,7 +22,7 @@ from evalboard.core.lab import (
     find_unreachable,
     plan_steps,
 )
-from evalboard.core.profile import find_moved_fields
+from evalboard.core.profile import SIZES, find_moved_fields
 from runs import acts
 from runs.compare import ComparisonInputs, inputs
 from runs.lab.chosen_cases import ChosenCases, choose_cases
@@ -134,10 +134,8 @@ def _side(run_id: int) -> BisectedRun:
 def _setup(run: RunRecord) -> Setup:
     endpoint, model = run.endpoint, run.model_override
     serving = {
-        "model_path": model.get("path", "") if model else endpoint.model_path,
-        "model_repo": model.get("repo", "") if model else endpoint.model_repo,
-        "model_revision": model.get("revision", "") if model else endpoint.model_revision,
-        **{name: getattr(endpoint, name) for name in ("dtype", "quantization", "max_model_len", "pool")},
+        **endpoint.checkpoint(model),
+        **{name: getattr(endpoint, name) for name in ("dtype", "quantization", "max_model_len", "pool", *SIZES)},
     }
     settings = copy.deepcopy(run.profile.settings)
     if draws_of(run).has_call_seeds:

@@ -5,7 +5,8 @@ from typing import Any
 
 from evalboard.contract import lab as contract
 from evalboard.contract.lab_kinds import FieldReach, FieldState, StepAnswer
-from evalboard.contract.parts import BucketNamed, FingerprintNamed, ModelServed, name_version
+from evalboard.contract.parts import BucketNamed, FingerprintNamed, name_version
+from evalboard.core.compare import name_served
 from evalboard.core.lab import Bisected, StepFigures, find_chance
 from evalboard.path_converters import reverse_case
 from evalboard.wording import bisect as wording
@@ -72,7 +73,7 @@ def name_bucket(run: RunRecord | None) -> BucketNamed | None:
     model, fingerprint = run.bucket.model, run.bucket.fingerprint
     return BucketNamed(
         id=str(run.bucket.pk),
-        model=ModelServed(name=model.name, digest=model.digest),
+        model=name_served(model),
         fingerprint=FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label),
         batch_class=run.bucket.batch_class,
     )

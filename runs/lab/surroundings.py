@@ -6,8 +6,8 @@ from django.db.models import QuerySet
 
 from evalboard.core import scoring
 from evalboard.core.lab import Choice, Surroundings
-from evalboard.core.profile import NO_ENGINE
-from runs.models import EndpointRecord, ProfileRecord, RunRecord, SuiteVersionRecord, WorkerRecord
+from evalboard.core.profile import NO_ENGINE, SIZES
+from runs.models import CHECKPOINT, EndpointRecord, ProfileRecord, RunRecord, SuiteVersionRecord, WorkerRecord
 from runs.pairs import draws_of
 from runs.work.workers import able
 
@@ -38,6 +38,7 @@ def read_surroundings(
         n_cases=version.n_cases,
         is_recorded=not scoring.scores_here(version.scorer.spec),
         is_judged=scoring.is_judged(version.scorer.spec),
+        is_spread=base.sizes != (1, 1),
     )
 
 
@@ -48,7 +49,7 @@ def _workers(pool: str) -> list[WorkerRecord]:
 
 
 def _same_weights(base: EndpointRecord) -> QuerySet[EndpointRecord]:
-    names = ("engine", "model_path", "model_repo", "model_revision", "quantization", "max_model_len", "pool")
+    names = ("engine", *CHECKPOINT, "quantization", "max_model_len", "pool", *SIZES)
     same = {name: getattr(base, name) for name in names}
     return EndpointRecord.objects.filter(**same).exclude(dtype=base.dtype).order_by("dtype", "id").distinct("dtype")
 

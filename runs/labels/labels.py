@@ -41,7 +41,7 @@ def label_answers(*, run_id: int, labels: Sequence[Mapping[str, Any]], user: Any
         if case is None:
             problems.add(f"{place}.case", f"The suite of run {run_id} has no case {each['case']}.")
         elif (repeat is None) == (text is None):
-            problems.add(place, "Name the answer by `repeat` or by `text`: one of the two.")
+            problems.add(place, "Name the answer by repeat or by text: one of the two.")
         elif repeat is not None and (case.index, repeat) not in given:
             problems.add(f"{place}.repeat", f"Repeat {repeat} of run {run_id} has no answer to case {case.case_id}.")
         elif text is not None and text_digest(text) not in given.get((case.index, None), ()):

@@ -7,6 +7,8 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
+from runs.migrations import _audit
+
 # The words of a case's id and messages. Punctuation becomes space, because PostgreSQL's own parser reads "tool-041" as
 # "tool" and "-041"; line ends of a JSON text are written \\n. The search ignores what follows 20,000 characters.
 CASE_WORDS = r"""
@@ -37,6 +39,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('auth', '0012_alter_user_first_name_max_length'),
+        ('sessions', '0001_initial'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -92,10 +95,13 @@ class Migration(migrations.Migration):
                 ('model_path', models.CharField(blank=True, help_text='a folder on the worker', max_length=500)),
                 ('model_repo', models.CharField(blank=True, help_text='a repository on a model hub; of an external server, the name to request', max_length=200)),
                 ('model_revision', models.CharField(blank=True, max_length=100)),
+                ('model_adapter', models.CharField(blank=True, db_default='', help_text='a folder on the worker with a LoRA adapter of the model', max_length=500)),
                 ('dtype', models.CharField(max_length=20)),
                 ('quantization', models.CharField(blank=True, max_length=40)),
                 ('line', models.CharField(help_text='the series that the model belongs to', max_length=80)),
                 ('max_model_len', models.PositiveIntegerField(default=2048, help_text='null: an external server decides', null=True)),
+                ('tensor_parallel_size', models.PositiveSmallIntegerField(db_default=1, default=1, help_text='GPUs that share each layer')),
+                ('pipeline_parallel_size', models.PositiveSmallIntegerField(db_default=1, default=1, help_text='groups of GPUs, each with a part of the layers')),
                 ('pool', models.CharField(default='default', help_text='the workers that serve it', max_length=40)),
                 ('base_url', models.CharField(blank=True, help_text='address of an external server, up to /v1', max_length=500)),
                 ('api', models.CharField(choices=[('chat', 'chat completions'), ('completions', 'completions'), ('responses', 'the Responses API')], default='chat', max_length=20)),
@@ -245,7 +251,7 @@ class Migration(migrations.Migration):
             name='RunRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('model_override', models.JSONField(help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}', null=True)),
+                ('model_override', models.JSONField(help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}; or {"adapter"}', null=True)),
                 ('seed', models.BigIntegerField(help_text="what the seed of every call follows from; null: the profile's, for every call", null=True)),
                 ('is_one_draw', models.BooleanField(default=False, help_text='sampled, and repeats of a case were sent the same seed: all of them are one draw')),
                 ('is_shuffled', models.BooleanField(db_default=False, default=False, help_text='each repeat has its cases in an order of its own')),
@@ -301,6 +307,7 @@ class Migration(migrations.Migration):
                 ('candidate_repeat', models.PositiveIntegerField(null=True)),
                 ('treatment', models.CharField(default='model', help_text='what is judged', max_length=20)),
                 ('pair_by', models.CharField(default='input', help_text='of cases, where the prompt is judged', max_length=20)),
+                ('judged_before', models.DateTimeField(help_text='judgings until then count; null: all', null=True)),
                 ('input_digest', models.CharField(max_length=64, unique=True)),
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('finished', 'Finished'), ('failed', 'Failed')], default='queued', max_length=20)),
                 ('n_pairs', models.PositiveIntegerField(default=0, help_text='distinct pairs of traces that must be read')),
@@ -854,6 +861,17 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(fields=('release', 'position'), name='one_gate_per_position'),
                 ],
                 'ordering': ['release_id', 'position'],
+            },
+        ),
+        migrations.CreateModel(
+            name='ImageRecord',
+            fields=[
+                ('digest', models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ('media_type', models.CharField(max_length=20)),
+                ('data', models.BinaryField()),
+            ],
+            options={
+                'db_table': 'runs_image',
             },
         ),
         migrations.CreateModel(
@@ -1511,6 +1529,38 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='RolloutSeriesRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=80, unique=True)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'db_table': 'runs_rolloutseries',
+            },
+        ),
+        migrations.CreateModel(
+            name='RolloutStepRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('step', models.PositiveBigIntegerField()),
+                ('figures', models.JSONField()),
+                ('kl_k3', models.FloatField(null=True)),
+                ('clip_share', models.FloatField(null=True)),
+                ('max_kl', models.FloatField(null=True)),
+                ('max_clip_share', models.FloatField(null=True)),
+                ('is_over', models.BooleanField()),
+                ('n_logged', models.PositiveIntegerField(default=1)),
+                ('logged_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('series', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='steps', to='runs.rolloutseriesrecord')),
+            ],
+            options={
+                'db_table': 'runs_rolloutstep',
+                'constraints': [models.UniqueConstraint(fields=('series', 'step'), name='a_step_is_logged_once')],
+            },
+        ),
+        migrations.CreateModel(
             name='RetentionRuleRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -1546,4 +1596,59 @@ class Migration(migrations.Migration):
                 'indexes': [models.Index(fields=['run'], name='deletions_of_run')],
             },
         ),
+        migrations.CreateModel(
+            name='AuditSeal',
+            fields=[
+                ('number', models.BigIntegerField(primary_key=True, serialize=False)),
+                ('digest', models.CharField(max_length=64)),
+                ('seal', models.CharField(max_length=64)),
+                ('seal_key', models.CharField(max_length=16)),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ],
+        ),
+        migrations.CreateModel(
+            name='AuditLineRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.BigIntegerField(help_text='its place in the chain; null until the commit', null=True, unique=True)),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), db_index=True)),
+                ('actor', models.CharField(help_text='person, token, anonymous, operator or database', max_length=20)),
+                ('person', models.CharField(blank=True, help_text="name of the person or of the server's account", max_length=150)),
+                ('credential', models.CharField(blank=True, help_text="the session's digest, or the token's label", max_length=120)),
+                ('address', models.CharField(blank=True, max_length=60)),
+                ('via', models.CharField(blank=True, help_text='the method and name of the address, or the command', max_length=120)),
+                ('act', models.CharField(help_text='created, changed, deleted, signed_in, refused, sign_in_failed …', max_length=20)),
+                ('kind', models.CharField(blank=True, max_length=30)),
+                ('subject', models.CharField(blank=True, help_text='the id of the row', max_length=40)),
+                ('name', models.CharField(blank=True, max_length=300)),
+                ('changes', models.JSONField(db_default={}, default=dict, help_text='by field: [before, after], as text')),
+                ('request_id', models.CharField(blank=True, max_length=80)),
+                ('role', models.CharField(blank=True, help_text='the role that was connected to the database', max_length=63)),
+                ('previous', models.CharField(blank=True, max_length=64)),
+                ('digest', models.CharField(blank=True, max_length=64)),
+            ],
+            options={
+                'db_table': 'runs_auditline',
+                'indexes': [models.Index(fields=['person', '-id'], name='audit_by_person'), models.Index(fields=['kind', 'subject', '-id'], name='audit_by_subject')],
+            },
+        ),
+        migrations.CreateModel(
+            name='CommentRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('case', models.CharField(blank=True, help_text="the case's id within the suite", max_length=200)),
+                ('text', models.TextField(blank=True)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('withdrawn_at', models.DateTimeField(null=True)),
+                ('person', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('release', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='comments', to='runs.releaserecord')),
+                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='comments', to='runs.runrecord')),
+                ('suite', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='comments', to='runs.suite')),
+            ],
+            options={
+                'db_table': 'runs_comment',
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('case', ''), ('release', None), ('run__isnull', False), ('suite', None)), models.Q(('case', ''), ('release__isnull', False), ('run', None), ('suite', None)), models.Q(('release', None), ('run', None), ('suite__isnull', False), models.Q(('case', ''), _negated=True)), _connector='OR'), name='a_comment_has_one_subject')],
+            },
+        ),
+        migrations.RunSQL(_audit.CREATE, _audit.DROP),
     ]

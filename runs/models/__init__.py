@@ -1,9 +1,11 @@
 """The records. Each state change is a function of the slice that it is about."""
 
 from runs.models.access import IdempotencyKey, Token, TourEnd
+from runs.models.audit import AuditLineRecord, AuditSeal
 from runs.models.baseline import BaselineRecord, Rotation
+from runs.models.comment import CommentRecord
 from runs.models.comparison import ComparisonRecord, DivergenceRecord, ListedFrame
-from runs.models.endpoint import CallSlot, EndpointRecord, ProfileRecord
+from runs.models.endpoint import CHECKPOINT, CallSlot, EndpointRecord, ProfileRecord
 from runs.models.experiment import ExperimentArm, ExperimentRecord
 from runs.models.forced import ForcedAnswerRecord, ForcedScoringRecord
 from runs.models.identity import (
@@ -25,15 +27,28 @@ from runs.models.release import GateRecord, PolicyRecord, ReleaseRecord, Settlin
 from runs.models.replay import ReplayRecord
 from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRecord, RunFiguresRecord, TraceBlock
 from runs.models.retention import DeletionRecord, RetentionRuleRecord
+from runs.models.rollouts import RolloutSeriesRecord, RolloutStepRecord
 from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
 from runs.models.schedule import ScheduledStart, ScheduleRecord
-from runs.models.suite import Case, Scorer, ScoringRecord, Suite, SuiteNoise, SuiteVersionRecord, TrialRecord
+from runs.models.suite import (
+    Case,
+    ImageRecord,
+    Scorer,
+    ScoringRecord,
+    Suite,
+    SuiteNoise,
+    SuiteVersionRecord,
+    TrialRecord,
+)
 from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
 from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 
 __all__ = [
+    "CHECKPOINT",
     "AnchorSetRecord",
     "AnswerSet",
+    "AuditLineRecord",
+    "AuditSeal",
     "BackendNameRecord",
     "BaselineRecord",
     "BucketRecord",
@@ -41,6 +56,7 @@ __all__ = [
     "Case",
     "CaseColumns",
     "CaseFrame",
+    "CommentRecord",
     "ComparisonRecord",
     "DeletionRecord",
     "DivergenceRecord",
@@ -55,6 +71,7 @@ __all__ = [
     "ForcedScoringRecord",
     "GateRecord",
     "IdempotencyKey",
+    "ImageRecord",
     "ImportReadingRecord",
     "ImportRecord",
     "JudgingRecord",
@@ -73,6 +90,8 @@ __all__ = [
     "ReplayRecord",
     "ResponseRecord",
     "RetentionRuleRecord",
+    "RolloutSeriesRecord",
+    "RolloutStepRecord",
     "Rotation",
     "RunFiguresRecord",
     "RunRecord",

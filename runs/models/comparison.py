@@ -25,6 +25,7 @@ class ComparisonRecord(models.Model):
     candidate_repeat = models.PositiveIntegerField(null=True)
     treatment = models.CharField(max_length=20, default=MODEL_TREATMENT, help_text="what is judged")
     pair_by = models.CharField(max_length=20, default=BY_INPUT, help_text="of cases, where the prompt is judged")
+    judged_before = models.DateTimeField(null=True, help_text="judgings until then count; null: all")
     input_digest = models.CharField(max_length=64, unique=True)
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
     n_pairs = models.PositiveIntegerField(default=0, help_text="distinct pairs of traces that must be read")

@@ -1,6 +1,14 @@
 """Where a model answers (endpoint) and how cases are decoded (profile). Both are data."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.db import models
+
+from evalboard.core.profile import name_adapted
+
+BASE = ("model_path", "model_repo", "model_revision")
+CHECKPOINT = (*BASE, "model_adapter")  # what names the weights of an endpoint of ours
 
 
 class EndpointRecord(models.Model):
@@ -23,10 +31,19 @@ class EndpointRecord(models.Model):
         max_length=200, blank=True, help_text="a repository on a model hub; of an external server, the name to request"
     )
     model_revision = models.CharField(max_length=100, blank=True)
+    model_adapter = models.CharField(
+        max_length=500, blank=True, db_default="", help_text="a folder on the worker with a LoRA adapter of the model"
+    )
     dtype = models.CharField(max_length=20)
     quantization = models.CharField(max_length=40, blank=True)
     line = models.CharField(max_length=80, help_text="the series that the model belongs to")
     max_model_len = models.PositiveIntegerField(default=2048, null=True, help_text="null: an external server decides")
+    tensor_parallel_size = models.PositiveSmallIntegerField(
+        default=1, db_default=1, help_text="GPUs that share each layer"
+    )
+    pipeline_parallel_size = models.PositiveSmallIntegerField(
+        default=1, db_default=1, help_text="groups of GPUs, each with a part of the layers"
+    )
     pool = models.CharField(max_length=40, default="default", help_text="the workers that serve it")
     base_url = models.CharField(max_length=500, blank=True, help_text="address of an external server, up to /v1")
     api = models.CharField(max_length=20, choices=Api.choices, default=Api.CHAT)
@@ -77,8 +94,24 @@ class EndpointRecord(models.Model):
 
     @property
     def model_name(self) -> str:
-        """The last part of the path or repository: what people call the model."""
-        return (self.model_repo or self.model_path).rstrip("/").rsplit("/", 1)[-1]
+        """Return what people call the model: the last part of its address, with its adapter's."""
+        return name_adapted(self.model_repo or self.model_path, self.model_adapter)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Return over how many GPUs the model is spread: within a layer, and layer after layer."""
+        return self.tensor_parallel_size, self.pipeline_parallel_size
+
+    def checkpoint(self, override: Mapping[str, Any] | None = None) -> dict[str, str]:
+        """Return the fields of CHECKPOINT. override: as a run has it, another base, another adapter, or both.
+
+        Another base has no adapter unless one is named with it.
+        """
+        own = {name: getattr(self, name) for name in CHECKPOINT}
+        given = {name: (override or {}).get(name.removeprefix("model_")) or "" for name in CHECKPOINT}
+        if not any(given.values()):
+            return own
+        return given if any(given[name] for name in BASE) else own | {"model_adapter": given["model_adapter"]}
 
 
 class CallSlot(models.Model):

@@ -27,7 +27,8 @@ class RunRecord(models.Model):
     endpoint = models.ForeignKey("runs.EndpointRecord", on_delete=models.PROTECT, related_name="runs")
     profile = models.ForeignKey("runs.ProfileRecord", on_delete=models.PROTECT, related_name="runs")
     model_override = models.JSONField(
-        null=True, help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}'
+        null=True,
+        help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}; or {"adapter"}',
     )
     seed = models.BigIntegerField(
         null=True, help_text="what the seed of every call follows from; null: the profile's, for every call"

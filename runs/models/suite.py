@@ -121,6 +121,20 @@ class Case(models.Model):
         return self.case_id
 
 
+class ImageRecord(models.Model):
+    """An image that cases have in their messages, by the SHA-256 of its bytes."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    media_type = models.CharField(max_length=20)
+    data = models.BinaryField()
+
+    class Meta:
+        db_table = "runs_image"
+
+    def __str__(self) -> str:
+        return f"image {self.digest[:8]}"
+
+
 class SuiteNoise(models.Model):
     """The cached noise of one bucket on a suite version (`contract.figures.BucketNoise`).
 

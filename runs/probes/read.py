@@ -14,6 +14,7 @@ from evalboard.contract.parts import CostEstimate, Done
 from evalboard.contract.probe_kinds import OF_EACH_WORKER
 from evalboard.core.cost import Usage
 from evalboard.core.digest import canonical_json
+from evalboard.core.images import prompt_text
 from evalboard.core.probes import ProbeExchange, choose_sampling, list_prompt_texts, parse_call, plan_calls
 from evalboard.core.trace import Vocabulary
 from evalboard.wording import probe_states
@@ -148,7 +149,7 @@ def probe_detail(probe_id: int) -> contract.Probe:
         rests_until=None if pause is None else pause.until,
         pause=pause,
         sets=sets,
-        prompts=tuple(str(messages[-1].get("content") or "") for messages in prompts),
+        prompts=tuple(prompt_text(messages[-1].get("content")) for messages in prompts),
     )
 
 
@@ -285,9 +286,7 @@ def _serving(probe: ProbeRecord) -> Serving:
     endpoint = probe.endpoint
     return Serving(
         endpoint=endpoint,
-        model_path=endpoint.model_path,
-        model_repo=endpoint.model_repo,
-        model_revision=endpoint.model_revision,
+        **endpoint.checkpoint(),
         profile_settings=probe.profile.settings,
         max_tokens=choose_sampling(probe.kind, probe.parameters, "")["max_tokens"],
         stop=(),

@@ -60,7 +60,7 @@ class ReleaseIn(Strict):
             return attrs
         missing = [name for name in ("suite", "candidate") if name not in single]
         if missing:
-            raise serializers.ValidationError(dict.fromkeys(missing, "Must be given, unless `gates` are."))
+            raise serializers.ValidationError(dict.fromkeys(missing, "Must be given, unless gates are."))
         return {**attrs, "gates": [{"baseline": "current", "tier": "critical", **single}]}
 
 

@@ -135,7 +135,9 @@ def find(release: ReleaseRecord, gates: Sequence[GateRecord]) -> ReleaseInputs:
     Raises Conflict if a run has no ended repeat, InvalidInput if two runs are of two suites.
     """
     keys = comparison_inputs.find_pairs(
-        [(gate.baseline_run, gate.candidate_run) for gate in gates], terms=release.terms
+        [(gate.baseline_run, gate.candidate_run) for gate in gates],
+        terms=release.terms,
+        judged_before=release.created_at,
     )
     facts = _Facts({repeat for *sides, _ in keys for key in sides for repeat in key.repeat_ids})
     expired, targeted, canaries = expiry.expired(gates), find_targeted(gates), find_canaries(gates)

@@ -56,7 +56,7 @@ def compare_gate(decided: Decided, position: int) -> ComparisonRecord:
 
 def _compare(each: GateInputs, release: ReleaseRecord) -> ComparisonRecord:
     sides = each.baseline.key, each.candidate.key, each.comparison_digest
-    return comparisons.compare_sides(*sides, terms=release.terms)
+    return comparisons.compare_sides(*sides, terms=release.terms, judged_before=release.created_at)
 
 
 def decide_release(*, release_id: int) -> Verdict:

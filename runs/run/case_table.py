@@ -1,7 +1,6 @@
 """Pack the cases of a run for lists: two bytes per case to filter by, and frames to show."""
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +29,9 @@ class Frame:
     """Some cases in a row.
 
     scores: float64[m, k], NaN where missing or not scored yet. marks: uint8[m, k], as core.stats.live_answers has them.
-    n_texts, n_traces: uint32[m], different ones. flip_chances: float32[m], NaN where unknown. reasons: of the first
-    repeat with the lowest score; None where there is none.
+    n_texts, n_traces: uint32[m], different ones. flip_chances: float32[m], NaN where unknown. shown: uint32[m], the
+    column of the repeat to show: the first with the lowest score, and an answer without a score before one that passes.
+    reasons: of that repeat; None where there is none.
     """
 
     scores: NDArray[np.float64]
@@ -39,6 +39,7 @@ class Frame:
     n_texts: NDArray[np.uint32]
     n_traces: NDArray[np.uint32]
     flip_chances: NDArray[np.float32]
+    shown: NDArray[np.uint32]
     reasons: Sequence[str | None]
 
 
@@ -60,8 +61,8 @@ def unpack_frame(packed: bytes, *, n_repeats: int) -> Frame:
         return values
 
     scores, marks = column("<f8", n, n_repeats), column("u1", n, n_repeats)
-    n_texts, n_traces, chances = column("<u4", n), column("<u4", n), column("<f4", n)
-    return Frame(scores, marks, n_texts, n_traces, chances, json.loads(data[at:]))
+    n_texts, n_traces, chances, shown = column("<u4", n), column("<u4", n), column("<f4", n), column("<u4", n)
+    return Frame(scores, marks, n_texts, n_traces, chances, shown, json.loads(data[at:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,10 @@ class CaseTable:
         packer, of = zstandard.ZstdCompressor(), self.cases
         for first in range(0, len(self.bits), FRAME):
             part = slice(first, first + FRAME)
-            columns = (of.scores[part], of.marks[part], of.n_texts[part], of.n_traces[part], of.flip_chances[part])
+            columns = of.scores, of.marks, of.n_texts, of.n_traces, of.flip_chances, of.shown
             reasons = json.dumps(of.reasons[part], separators=(",", ":")).encode()
-            n = len(columns[0]).to_bytes(4, "little")
-            yield first, packer.compress(b"".join([n, *(column.tobytes() for column in columns), reasons]))
+            n = len(of.scores[part]).to_bytes(4, "little")
+            yield first, packer.compress(b"".join([n, *(column[part].tobytes() for column in columns), reasons]))
 
 
 def make_table(columns: RunColumns) -> CaseTable:
@@ -117,10 +118,9 @@ def make_table(columns: RunColumns) -> CaseTable:
         bits[index] |= BY_ENDING[ending]
     texts = [repeat.texts for repeat in repeats if repeat.texts is not None]
     traces = [repeat.traces for repeat in repeats if repeat.traces is not None]
-    reasons = _reasons(columns, scores)
-    return CaseTable(
-        bits, Frame(scores, marks, _n_different(texts, n_cases), _n_different(traces, n_cases), chances, reasons)
-    )
+    shown = _find_shown(columns, scores)
+    n_texts, n_traces = (_n_different(digests, n_cases) for digests in (texts, traces))
+    return CaseTable(bits, Frame(scores, marks, n_texts, n_traces, chances, shown, _reasons(columns, shown)))
 
 
 def find_unstable(scores: NDArray[np.float64], marks: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -150,16 +150,25 @@ def _n_different(digests: list[Digests], n_cases: int) -> NDArray[np.uint32]:
     return np.asarray(is_new.sum(axis=1, dtype=np.uint32))
 
 
-def _reasons(columns: RunColumns, scores: NDArray[np.float64]) -> list[str | None]:
-    """For each case the reason of the first repeat with the lowest score."""
-    reasons: list[str | None] = [None] * len(scores)
-    is_known = ~np.isnan(scores).all(axis=1)
-    lowest = np.argmin(np.where(np.isnan(scores), np.inf, scores), axis=1) if scores.shape[1] else np.zeros(0, int)
-    wanted: dict[int, list[int]] = defaultdict(list)
-    for place in range(scores.shape[1]):
-        score_id = columns.repeats[place].score_id
-        if score_id is not None:
-            wanted[score_id] = np.flatnonzero(is_known & (lowest == place)).tolist()
+def _find_shown(columns: RunColumns, scores: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Return uint32[n_cases]: the column of the repeat to show of each case."""
+    if not scores.shape[1]:
+        return np.zeros(len(scores), np.uint32)
+    ranks = scores.copy()
+    for place, repeat in enumerate(columns.repeats):
+        is_answered = np.zeros(len(scores), bool) if repeat.texts is None else np.any(repeat.texts, axis=1)
+        is_unscored = np.isnan(scores[:, place])
+        ranks[is_unscored, place] = np.where(is_answered[is_unscored], np.nextafter(1.0, 0.0), np.inf)
+    return np.asarray(np.argmin(ranks, axis=1), np.uint32)
+
+
+def _reasons(columns: RunColumns, shown: NDArray[np.uint32]) -> list[str | None]:
+    """For each case the reason of the repeat to show."""
+    reasons: list[str | None] = [None] * len(shown)
+    wanted: dict[int, list[int]] = {}
+    for place, repeat in enumerate(columns.repeats):
+        if repeat.score_id is not None:
+            wanted[repeat.score_id] = np.flatnonzero(shown == place).tolist()
     for score_id, packed in RepeatScore.objects.filter(pk__in=wanted).values_list("pk", "reasons").iterator():
         stored = unpack_reasons(bytes(packed))
         for index in wanted[score_id]:

@@ -8,14 +8,16 @@ from django.db import connection
 from django.db.models import Avg, OuterRef, Subquery
 
 from evalboard.contract.parts import Cost, CostEstimate
-from evalboard.contract.run import RunEstimate
+from evalboard.contract.run import JudgeEstimate, RunEstimate
+from evalboard.core import scoring
 from evalboard.core.cost import Pace, Usage, estimate_cost, price_usage, scale_amount, write_amount
 from evalboard.core.digest import canonical_json
 from evalboard.core.profile import LIMIT
 from evalboard.wording.numbers import money
 from evalboard.wording.run import ESTIMATE, describe_estimate
 from runs.models import EndpointRecord, EngineProcess, RepeatRecord, RunRecord, SuiteVersionRecord
-from runs.run.runs import Order, find_order
+from runs.run.runs import Order, find_order, named_endpoint
+from runs.work import count_judgements
 
 STARTS_READ = 10
 RUNS_LOOKED_AT = 20
@@ -131,7 +133,9 @@ def _estimate_money(order: Order) -> CostEstimate | None:
     contents = list(order.version.cases.order_by("index").values_list("content", flat=True)[:CASES_SIZED])
     limit = order.profile.settings["sampling"].get(LIMIT, order.version.max_tokens)
     usage = limit_usage(sum(map(_count_chars, contents)), len(contents), limit)
-    another = RunRecord.objects.filter(endpoint=order.endpoint, status=RunRecord.Status.FINISHED, source=None)
+    another = RunRecord.objects.filter(
+        endpoint=order.endpoint, status=RunRecord.Status.FINISHED, source=None, is_judge=False
+    )
     if (run := another.order_by("-id").first()) is not None:
         whole = _add(_read_usage([run.pk])[run.pk])
         usual = replace(whole, n_cached=0, n_prompt=usage.n_prompt * whole.n_calls // len(contents))
@@ -228,4 +232,39 @@ def estimate_run(*, suite: str, endpoint: str, profile: str = "pinned", repeats:
         "paced_by": None if cost.minutes is None else paced_by,
         "cost": _estimate_money(order),
     }
-    return RunEstimate(**known, sentence=describe_estimate(**known, is_remote=target.is_remote))
+    judge = _estimate_judge(version, repeats) if scoring.is_judged(version.scorer.spec) else None
+    sentence = describe_estimate(**known, is_remote=target.is_remote)
+    if judge is not None:
+        sentence = f"{sentence} {_describe_judge(judge)}"
+    return RunEstimate(**known, judge=judge, sentence=sentence)
+
+
+def _estimate_judge(version: SuiteVersionRecord, repeats: int) -> JudgeEstimate:
+    """Return what the judge of a run would take, by the newest run in which it judged this suite."""
+    spec, n_calls = scoring.judge_spec(version.scorer.spec) or {}, count_judgements(version, repeats)
+    endpoint = named_endpoint(spec["endpoint"])
+    before = RunRecord.objects.filter(
+        endpoint=endpoint, suite_version__suite__judged_suite=version.suite_id, status=RunRecord.Status.FINISHED
+    )
+    run = before.order_by("-id").first()
+    made = JudgeEstimate(endpoint=endpoint.slug, n_calls=n_calls, tokens=None, minutes=None, cost=None)
+    if run is None:
+        if not endpoint.price:
+            return made
+        contents = list(version.cases.order_by("index").values_list("content", flat=True)[:CASES_SIZED])
+        n_chars = sum(map(_count_chars, contents))
+        n_chars += len(contents) * (len(spec["template"]) + version.max_tokens * CHARS_OF_A_TOKEN)
+        usage = limit_usage(n_chars, len(contents), spec["max_tokens"])
+        cost = make_cost_estimate(endpoint.price, usage, n_calls, "limit", limit=spec["max_tokens"])
+        return made.model_copy(update={"cost": cost})
+    time, usage = measure_engine_time(run), _add(_read_usage([run.pk])[run.pk])
+    share = n_calls / usage.n_calls if usage.n_calls else 0.0
+    cost = make_cost_estimate(endpoint.price, usage, n_calls, "run", run=run.pk) if endpoint.price else None
+    known = {"tokens": round(share * time.n_tokens), "minutes": share * time.seconds / 60} if share else {}
+    return made.model_copy(update={**known, "cost": cost})
+
+
+def _describe_judge(judge: JudgeEstimate) -> str:
+    known = {name: getattr(judge, name) for name in ("n_calls", "tokens", "minutes", "cost")}
+    is_remote = named_endpoint(judge.endpoint).is_remote
+    return describe_estimate(**known, paced_by=None, is_remote=is_remote, judge=judge.endpoint)

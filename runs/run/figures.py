@@ -24,7 +24,7 @@ from runs.run.read_columns import RepeatColumns, RunColumns, drawn_points, read_
 from runs.run.read_noise import metrics_of, noise_of, same_seeds_run
 from runs.store import NO_BUCKET
 
-FIGURES_RULES = 4  # more, whenever the same columns come to other figures
+FIGURES_RULES = 5  # more, whenever the same columns come to other figures
 _SHAPE = digest_json(RunFigures.model_json_schema())  # figures that lack what a later version has are no longer used
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from evalboard.contract import run as contract
 from evalboard.contract.bucket import Bucket, BucketRepeat, Noise, Strays
 from evalboard.contract.figures import BucketFigures
-from evalboard.contract.parts import ModelServed
+from evalboard.core.compare import name_served
 from evalboard.core.profile import is_serving_known, read_seats
 from evalboard.wording import run as wording
 from evalboard.wording.run import split_code
@@ -395,7 +395,7 @@ def _bucket(facts: ServedFacts, bucket: models.BucketRecord, names: Mapping[int,
     return Bucket(
         id=str(bucket.pk),
         backend=names[bucket.pk],
-        model=ModelServed(name=bucket.model.name, digest=bucket.model.digest),
+        model=name_served(bucket.model),
         fingerprint=describe_fingerprint(fingerprint, names[bucket.pk]),
         batch_class=bucket.batch_class,
         model_reported=fingerprint.manifest.get("source", {}).get("model_reported"),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evalboard.contract.base import finite
 from evalboard.contract.response import CaseOfRun
+from evalboard.core.images import prompt_text
 from evalboard.core.stats import LIKELY_FLIP, UNKNOWN_CHANCE, list_mark_names
 from evalboard.core.trace import unpack_chances
 from evalboard.path_converters import reverse_case
@@ -177,7 +178,7 @@ def _picked(run: RunRecord, stored: _StoredCases, picks: Sequence[Pick]) -> tupl
     lists = [indexes.tolist() for indexes in wanted]
     shown = sorted({index for indexes in lists for index in indexes})
     rows = dict(zip(shown, _rows(run, stored, shown), strict=True))
-    answers = read_answers(run, {index: _lowest(row.scores) for index, row in rows.items()})
+    answers = read_answers(run, {index: row.shown for index, row in rows.items()})
     rows = {index: row.model_copy(update={"answer": answers.get(index)}) for index, row in rows.items()}
     return tuple(tuple(rows[index] for index in indexes) for indexes in lists)
 
@@ -336,6 +337,7 @@ def _frames(run: RunRecord, stored: _StoredCases, firsts: Collection[int]) -> di
 def _row(run: RunRecord, case: Case, stored: _StoredCases, frame: Frame) -> CaseOfRun:
     index, at = case.index, case.index % FRAME
     bits, chance = int(stored.bits[index]), float(frame.flip_chances[at])
+    shown = int(frame.shown[at]) + 1
     scores = tuple(finite(value) for value in frame.scores[at].tolist())
     known = [value for value in scores if value is not None]
     return CaseOfRun(
@@ -350,23 +352,18 @@ def _row(run: RunRecord, case: Case, stored: _StoredCases, frame: Frame) -> Case
         n_texts=int(frame.n_texts[at]),
         is_unstable=bool(bits & UNSTABLE),
         flip_chance=finite(chance),
-        url=reverse_case("response", run.pk, _lowest(scores), case.case_id),
+        url=reverse_case("response", run.pk, shown, case.case_id),
         prompt=prompt_of(case),
+        shown=shown,
         n_traces=int(frame.n_traces[at]),
         is_likely_to_flip=chance > LIKELY_FLIP,
         served_by=stored.mixed.name_servers(index) if stored.mixed else (),
     )
 
 
-def _lowest(scores: Sequence[float | None]) -> int:
-    """Return the first repeat with the lowest score, from 1; the first of all where none is scored."""
-    known = [value for value in scores if value is not None]
-    return scores.index(min(known)) + 1 if known else 1
-
-
 def prompt_of(case: Case) -> str:
     """Return the last message of a case, cut to fit a list."""
-    content = case.content["messages"][-1].get("content") or ""
+    content = prompt_text(case.content["messages"][-1].get("content"))
     return content if len(content) <= PROMPT_SHOWN else content[:PROMPT_SHOWN] + "…"
 
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 from evalboard.contract.bucket import weigh_scores
 from evalboard.contract.parts import Done, WaitingFor
 from evalboard.contract.run import Draws, PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
+from evalboard.core.profile import name_adapted
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs.models import (
     BucketRecord,
@@ -320,9 +321,10 @@ def model_name(run: RunRecord) -> str:
     """Return the model's name: as served, else as requested."""
     if run.bucket is not None:
         return run.bucket.model.name
-    other = run.model_override or {}
-    named = other.get("repo") or other.get("path") or ""
-    return named.rstrip("/").rsplit("/", 1)[-1] or run.endpoint.model_name
+    if run.endpoint.is_remote:
+        return run.endpoint.model_name
+    wanted = run.endpoint.checkpoint(run.model_override)
+    return name_adapted(wanted["model_repo"] or wanted["model_path"], wanted["model_adapter"])
 
 
 def judged(run_ids: Iterable[int]) -> dict[int, tuple[JudgedLine, ...]]:

@@ -29,6 +29,7 @@ from runs.pairs.scored_answers import LentWords, lend_words
 from runs.run.read_deletions import list_deletions
 from runs.store import read_scored, require_row
 
+PROMPT_TOKENS = 4000  # of a prompt that a page shows
 WINDOW = 400  # positions on a page: a browser takes seconds for those of a long trace
 CHART_STEMS = 300  # of a chart of margins
 # What a response is loaded with, to say who served it, and what of that is large and says nothing of a response.
@@ -74,6 +75,7 @@ class TraceWindow:
 class ResponsePage:
     """A response's page. `scores` by each scorer, the suite's own first.
 
+    prompt_tokens: the first of the tokens that the model read, of `n_prompt_tokens`; none where they are not known.
     trace: None without tokens. lent: the words that its tokens are shown by, where those of its own are not known.
     """
 
@@ -88,6 +90,7 @@ class ResponsePage:
     is_over: bool
     can_replay: bool
     scores: tuple[ScoreCell, ...]
+    prompt_tokens: tuple[str, ...]
     trace: TraceWindow | None
     lent: LentWords | None
     same_trace_repeats: tuple[int, ...]
@@ -125,6 +128,7 @@ def response_page(run_id: int, *, repeat: int, case_id: str, at: int | None = No
     own = next((cell for cell in scores if cell.is_own), None)
     own_words = words_of(response)
     lent = lend_words(run_id, response) if trace is not None and own_words is None else None
+    prompt = None if trace is None else trace.prompt_token_ids
     return ResponsePage(
         run_id=run_id,
         suite=stored.run.suite_version.suite.slug,
@@ -143,6 +147,7 @@ def response_page(run_id: int, *, repeat: int, case_id: str, at: int | None = No
         is_over=stored.run.is_terminal,
         can_replay=acts.refusal("replay", stored.run) is None,
         scores=scores,
+        prompt_tokens=() if prompt is None or own_words is None else tuple(own_words.draw(prompt[:PROMPT_TOKENS])),
         trace=None if trace is None or not len(trace) else window_of(trace, lent.words if lent else own_words, at),
         lent=lent,
         same_trace_repeats=tuple(

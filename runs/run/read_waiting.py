@@ -10,7 +10,7 @@ from django.db.models import Sum
 from evalboard.core import scoring
 from runs.models import JudgingRecord, ScoringRecord, Shard
 from runs.run.read_facts import RunFacts
-from runs.work import living_workers, run_left_alone
+from runs.work import living_workers, read_pause, run_left_alone
 
 Facts = dict[str, Any]
 
@@ -65,6 +65,8 @@ def explain_judging(record: JudgingRecord) -> Facts:
     if judge_run is None:
         return known
     n_done = Shard.objects.filter(repeat__run=judge_run).aggregate(n=Sum("n_done"))["n"] or 0
+    pause = read_pause(judge_run.endpoint_id)
+    known |= {"pause": pause.model_dump()} if pause is not None else {}
     return known | {"n_done": n_done, "n": judge_run.suite_version.n_cases}
 
 

@@ -6,19 +6,23 @@ from typing import Any
 
 import numpy as np
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import Q, Sum
 from django.db.models.functions import Now
 
+from evalboard.calling.request import needs_completions
 from evalboard.contract.run import Draws
 from evalboard.core import scoring
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.images import NEEDS_EXTERNAL
 from evalboard.core.profile import MAX_SEED, OBSERVED, order_key, parse_profile
+from evalboard.core.suite import COMPLETION
 from evalboard.core.trace import pack_selection, unpack_selection
 from evalboard.logged.runs import MAX_REPEATS
 from evalboard.wording.numbers import counted
 from runs import acts
 from runs.catalogue import model_problems
 from runs.models import (
+    CHECKPOINT,
     Case,
     DeletionRecord,
     EndpointRecord,
@@ -39,6 +43,7 @@ from runs.store import changes, history, require_row, take_as_long_as_it_takes
 from runs.work import dispatch, own_open_judgings, queue, refuse_if_nobody_can, rollup
 
 MAX_LABELS = 20
+CASES_READ = 1000  # of a suite, before a run of it is made
 # A shard is minutes of work at most, and several workers can share a repeat. A crash costs what was in flight.
 SHARD_CASES_MIN, SHARD_CASES_MAX = 12, 100
 SHARDS_PER_REPEAT = 32
@@ -111,7 +116,7 @@ def find_order(
     target = named_endpoint(endpoint)
     decoding = profile if isinstance(profile, ProfileRecord) else newest_profile(profile)
     drawn, default = (planned_draws(decoding, target, seed=each) for each in (seed, None))
-    fields = label_problems(labels or {}) | _model_problems(model) | decoding_problems(target, decoding)
+    fields = label_problems(labels or {}) | _model_problems(model, target) | decoding_problems(target, decoding)
     if scoring.is_recorded(version.scorer.spec):
         fields["suite"] = "Its scores were read from logs; push it with a scorer to run it."
     if target.is_remote and model is not None:
@@ -132,6 +137,8 @@ def find_order(
             f"Its answers of {version.max_tokens} tokens leave no room for a prompt in the endpoint's context of "
             f"{target.max_model_len}."
         )
+    if not fields:
+        fields = _prompt_problems(version, target)
     if fields:
         raise InvalidInput("The run is not valid.", fields=fields)
     refuse_if_nobody_can(target, decoding)
@@ -141,7 +148,7 @@ def find_order(
         profile=decoding,
         repeats=repeats,
         seed=drawn.seed or 0,
-        model=dict(model) if model else None,
+        model={name: value for name, value in model.items() if value} if model else None,
         labels=dict(labels or {}),
         priority=priority,
         is_shuffled=is_shuffled,
@@ -351,7 +358,7 @@ def named_suite_version(slug: str, number: int | None) -> SuiteVersionRecord:
 def named_endpoint(slug: str) -> EndpointRecord:
     """Return the endpoint of a slug. Raises NotFound."""
     return require_row(
-        EndpointRecord.objects.filter(slug=slug), f"There is no endpoint {slug}; the settings page lists them."
+        EndpointRecord.objects.filter(slug=slug), f"There is no endpoint {slug}. The page Endpoints lists them."
     )
 
 
@@ -389,6 +396,22 @@ def decoding_problems(target: EndpointRecord, decoding: ProfileRecord) -> dict[s
     return fields
 
 
+def _prompt_problems(version: SuiteVersionRecord, target: EndpointRecord) -> dict[str, str]:
+    """Return the problem of a suite whose images or completions an endpoint cannot take.
+
+    Read are the first cases alone, which takes as long for any suite; a later one fails with the same words.
+    """
+    first = version.cases.filter(index__lt=CASES_READ).order_by("index")
+    if not target.is_remote:
+        has_image = Q(content__messages__contains=[{"content": [{"type": "image_url"}]}])
+        case = first.filter(has_image).first()
+        return {} if case is None else {"endpoint": f"Case {case.case_id} {NEEDS_EXTERNAL}."}
+    if target.api == EndpointRecord.Api.COMPLETIONS:
+        return {}
+    case = first.filter(content__messages__0__role=COMPLETION).first()
+    return {} if case is None else {"endpoint": f"Case {case.case_id}: {needs_completions(target.api)}"}
+
+
 def label_problems(labels: Mapping[str, Any]) -> dict[str, str]:
     if len(labels) > MAX_LABELS:
         return {"labels": f"At most {MAX_LABELS} labels."}
@@ -399,13 +422,16 @@ def label_problems(labels: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _model_problems(model: Mapping[str, Any] | None) -> dict[str, str]:
-    if model is None:
+def _model_problems(model: Mapping[str, Any] | None, target: EndpointRecord) -> dict[str, str]:
+    if model is None or target.is_remote:
         return {}
-    unknown = set(model) - {"path", "repo", "revision"}
+    names = [name.removeprefix("model_") for name in CHECKPOINT]
+    unknown = set(model) - set(names)
     if unknown:
         return {f"model.{name}": "Unknown field." for name in sorted(unknown)}
-    values = {name: model.get(name) or "" for name in ("path", "repo", "revision")}
-    if not all(isinstance(value, str) for value in values.values()):
-        return {"model": "Path, repo and revision are text."}
-    return model_problems(**values)
+    if not all(isinstance(model.get(name) or "", str) for name in names):
+        return {"model": "Path, repo, revision and adapter are text."}
+    if not any(model.values()):
+        return {"model": "Name a path, a repository or an adapter, or leave the model out."}
+    chosen = {name.removeprefix("model_"): value for name, value in target.checkpoint(model).items()}
+    return model_problems(**chosen)

@@ -2,6 +2,7 @@
 
 from runs.store import bulk, changes, counters, history, imported, own_process, stored_columns, stored_traces, traces
 from runs.store.database_clock import DatabaseClock, database_now, instant
+from runs.store.images import keep_images, stored_digests, with_images
 from runs.store.imported import NOT_IN_LOG, PROMPT_FILTERED
 from runs.store.outage import Outage, notice
 from runs.store.own_process import own_place
@@ -52,6 +53,7 @@ __all__ = [
     "history",
     "imported",
     "instant",
+    "keep_images",
     "limit_statements",
     "limit_statements_here",
     "may_decide",
@@ -68,7 +70,9 @@ __all__ = [
     "sort_rows",
     "storable",
     "stored_columns",
+    "stored_digests",
     "stored_traces",
     "take_as_long_as_it_takes",
     "traces",
+    "with_images",
 ]

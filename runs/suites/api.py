@@ -32,7 +32,7 @@ from runs.api import pages, query, wire
 from runs.api.describe import JSON, TEXT, StatusAnswer, describe, text, whole
 from runs.api.parsers import CsvParser, JsonLinesParser, PlainText, StrictJson
 from runs.api.resource import Resource, get, resource, serve
-from runs.api.serializers import Nothing, Object, Strict, Text, read_body
+from runs.api.serializers import Flag, Nothing, Object, Strict, Text, read_body
 from runs.catalogue.read import endpoint_row
 from runs.models import TrialRecord
 from runs.replays.read import replay_row
@@ -221,6 +221,7 @@ case_detail = serve(
 class RescoreIn(Strict):
     scorer = Object(required=False)
     cases = Object(required=False)
+    judge_again = Flag(required=False)
 
 
 @resource(POST=RUN)

@@ -98,6 +98,7 @@ def case_history(slug: str, case_id: str, *, offset: int = 0, limit: int = RUNS_
         runs=tuple(_show_runs(versions, shown, responses, letters))[:limit],
         endpoints=tuple(newest_own_runs(slug, case_id).values_list("endpoint__slug", flat=True)),
         url=reverse_case("suite_case", slug, case_id),
+        messages=tuple(newest.content["messages"]),
     )
 
 

@@ -23,14 +23,19 @@ MAX_WORD_CHARS = 40  # as many as are stored of each
 
 
 def rescore_run(
-    *, run_id: int, scorer: Mapping[str, Any] | None = None, cases: Mapping[str, Mapping[str, Any]] | None = None
+    *,
+    run_id: int,
+    scorer: Mapping[str, Any] | None = None,
+    cases: Mapping[str, Mapping[str, Any]] | None = None,
+    judge_again: bool = False,
 ) -> Scorer:
     """Score a run's stored responses with another scorer.
 
     `scorer` replaces the suite's default, `cases` (case id → scorer) the scorers of single cases;
-    what is not named stays as the suite has it. The scores of a team's own scorer and of a judge come later. A judge
-    that has scored the run is not asked again. Raises InvalidInput with fields, NotFound, or Conflict while no repeat
-    has ended, or the run has not and a judge is to score it.
+    what is not named stays as the suite has it. The scores of a team's own scorer and of a judge come later.
+    judge_again: ask a judge that has scored the run once more, as it is now; its earlier scores stay, under a scorer of
+    their own. Else it is not asked again. Raises InvalidInput with fields, NotFound, or Conflict while no repeat has
+    ended, or the run has not and a judge is to score it, or a judge is at it that is to be asked again.
     """
     run = require_row(
         RunRecord.objects.select_related("suite_version__scorer").filter(pk=run_id), f"There is no run {run_id}."
@@ -52,6 +57,8 @@ def rescore_run(
         raise InvalidInput("The scorer is not valid.", fields={"scorer": text})
     if scoring.is_judged(plan) and not run.is_terminal:
         raise Conflict(f"Run {run.pk} is {run.status}; a judge scores runs that have ended.")
+    if judge_again:
+        plan = _number_next(run, plan)
     _refuse_unsuited_targets(run.suite_version, plan)
     with transaction.atomic():
         take_as_long_as_it_takes()
@@ -70,6 +77,20 @@ def rescore_run(
             history.note(run.pk, "rescored", f"Scored again with scorer {stored_scorer.digest[:8]}.")
         changes.run_changed(run_id=run.pk)
     return stored_scorer
+
+
+def _number_next(run: RunRecord, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plan as the next judging of a run by the same judge; one that failed is tried again."""
+    if not scoring.is_judged(plan):
+        text = "No judge scores these answers. Name one as the scorer, or leave judge_again out."
+        raise InvalidInput("The scorer is not valid.", fields={"judge_again": text})
+    if (at_work := run.judgings.filter(status=JudgingRecord.Status.RUNNING).first()) is not None:
+        which = f" in run {at_work.judge_run_id}" if at_work.judge_run_id else ""
+        raise Conflict(f"A judge scores run {run.pk}{which}. Ask again when it has ended.")
+    first = scoring.number_judging(plan, 1)
+    ended = run.judgings.exclude(status=JudgingRecord.Status.FAILED).values_list("scorer__spec", flat=True)
+    numbers = [scoring.judging_number(each) for each in ended if scoring.number_judging(each, 1) == first]
+    return scoring.number_judging(first, max(numbers, default=0) + 1)
 
 
 def _forget_failed_judging(run: RunRecord, scorer: Scorer) -> None:

@@ -31,7 +31,7 @@ from evalboard.logged.suites import MAX_SLUG
 from runs import acts
 from runs.catalogue import policies
 from runs.models import Case, Scorer, Suite, SuiteVersionRecord
-from runs.store import bulk, require_row, take_as_long_as_it_takes
+from runs.store import bulk, keep_images, require_row, take_as_long_as_it_takes
 from runs.suites.own_scorers import bind_document
 
 CASES_PER_COPY = 2000
@@ -39,9 +39,24 @@ MAPPINGS = Path(__file__).resolve().parents[1] / "samples" / "mappings"
 REFERENCE, REFERENCE_TITLE = "-reference", ": reference set"
 
 
-def push_text(read: SuiteText) -> tuple[SuiteVersionRecord, bool]:
-    """Store a suite that was read from text, as `push_suite` does; errors name its lines."""
-    return _store(replace(read, document=bind_document(read.document)).parse())
+def push_text(read: SuiteText, *, newest: int | None = None) -> tuple[SuiteVersionRecord, bool]:
+    """Store a suite that was read from text, as `push_suite` does; errors name its lines.
+
+    newest: the number of the suite's newest version, as its author knew it, 0 for none. Raises Conflict if new content
+    would follow another.
+    """
+    return _store(_bound(read), newest)
+
+
+def planned_version(read: SuiteText) -> tuple[int, bool]:
+    """Return the number of the version that `push_text` would return, and whether it would be new."""
+    parsed = _bound(read)
+    known = SuiteVersionRecord.objects.filter(suite__slug=parsed.slug, digest=parsed.digest).first()
+    return (next_version(parsed.slug), True) if known is None else (known.number, False)
+
+
+def _bound(read: SuiteText) -> SuiteDocument:
+    return replace(read, document=bind_document(read.document)).parse()
 
 
 def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersionRecord, bool]:
@@ -53,7 +68,7 @@ def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersionRecord, bool
     return _store(parse_suite(bind_document(document)))
 
 
-def _store(parsed: SuiteDocument) -> tuple[SuiteVersionRecord, bool]:
+def _store(parsed: SuiteDocument, newest: int | None = None) -> tuple[SuiteVersionRecord, bool]:
     plan = scoring.plan(parsed.scorer, {case.id: case.scorer for case in parsed.cases if case.scorer is not None})
 
     def store_cases(version: SuiteVersionRecord) -> None:
@@ -61,7 +76,12 @@ def _store(parsed: SuiteDocument) -> tuple[SuiteVersionRecord, bool]:
         while part := list(islice(rows, CASES_PER_COPY)):
             bulk.copy_rows(part)
 
-    return keep_version(parsed, digest=parsed.digest, plan=plan, n_cases=len(parsed.cases), store_cases=store_cases)
+    n_cases = len(parsed.cases)
+    with transaction.atomic():
+        keep_images(parsed.cases)
+        return keep_version(
+            parsed, digest=parsed.digest, plan=plan, n_cases=n_cases, store_cases=store_cases, newest=newest
+        )
 
 
 def keep_version(
@@ -72,10 +92,12 @@ def keep_version(
     n_cases: int,
     store_cases: Callable[[SuiteVersionRecord], None],
     states_policy: bool = True,
+    newest: int | None = None,
 ) -> tuple[SuiteVersionRecord, bool]:
     """Return the version with this content and whether it is new; a new one is stored as the newest.
 
-    plan: how its cases are scored. states_policy: the suite's policy becomes that of `head`, or none.
+    plan: how its cases are scored. states_policy: the suite's policy becomes that of `head`, or none. newest: as in
+    `push_text`.
     """
     with transaction.atomic():
         take_as_long_as_it_takes()
@@ -86,9 +108,13 @@ def keep_version(
         known = suite.versions.filter(digest=digest).first()
         if known is not None:
             return known, False
+        number = next_version(suite.slug)
+        if newest not in (None, number - 1):
+            stored = f"Version {number - 1} of {suite.slug} was stored after the preview."
+            raise Conflict(f"{stored} Save again to add version {number}.")
         version = SuiteVersionRecord.objects.create(
             suite=suite,
-            number=next_version(suite.slug),
+            number=number,
             digest=digest,
             title=head.title,
             max_tokens=head.max_tokens,
@@ -159,7 +185,7 @@ def reference_suite(*, slug: str, first: int = 0) -> SuiteVersionRecord:
     cases = list(version.cases.filter(is_reference=True).order_by("index"))
     cases = cases or list(version.cases.order_by("index")[:first])
     if not cases:
-        raise Conflict(f"Suite {suite.slug} has no reference set: none of its cases says `reference`.")
+        raise Conflict(f"Suite {suite.slug} has no reference set: no case has reference: true.")
     name = f"{suite.slug[: MAX_SLUG - len(REFERENCE)]}{REFERENCE}"
     with transaction.atomic():
         taken = Suite.objects.select_related("reference_of").filter(slug=name).first()

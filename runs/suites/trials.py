@@ -15,7 +15,7 @@ from evalboard.core.scoring import EXTERNAL, ScorerReply
 from evalboard.core.suite import SuiteText
 from runs.models import TrialRecord, WorkerRecord
 from runs.run import decoding_problems, named_endpoint, newest_profile
-from runs.store import require_row, storable
+from runs.store import keep_images, require_row, storable
 from runs.suites.own_scorers import bind_document
 from runs.work import Lease, Requests, Serving, refuse_if_nobody_can, requests, serving_of
 
@@ -49,6 +49,7 @@ def create_trial(
     sent |= {"scorer": scorer, "max_tokens": suite.max_tokens, "stop": suite.stop}
     TrialRecord.objects.filter(created_at__lt=Now() - KEPT).delete()
     with transaction.atomic():
+        keep_images([chosen])
         trial = TrialRecord.objects.create(endpoint=target, profile=decoding, case=sent, created_by=user)
         requests.ring_after_commit(target.pool)
     return trial

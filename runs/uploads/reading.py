@@ -16,6 +16,7 @@ from evalboard.core.document import Problems
 from evalboard.core.errors import InvalidInput
 from evalboard.core.suite import CaseDocument, digest_parts, parse_head, parse_part
 from runs.models import Case, SuiteVersionRecord, UploadedCase, UploadPartRecord, UploadRecord
+from runs.store import keep_images
 from runs.store.bulk import copy_values
 from runs.suites import bind_document, case_content, keep_version
 
@@ -69,6 +70,7 @@ def _keep_cases(upload: UploadRecord, part: UploadPartRecord) -> None:
     read = parse_part(text, **known, n_lines=upload.n_lines, n_cases=upload.n_cases)
     _refuse_unbound(read.cases)
     _refuse_known_ids(upload, read.cases)
+    keep_images(read.cases)
     rows = ([upload.pk, *_values(case)] for case in read.cases)
     copy_values(UploadedCase, ("upload_id", *COLUMNS, "scorer"), rows)
     upload.n_read += part.n_bytes

@@ -62,7 +62,7 @@ def follow(*, kind: str, name: str, person: Any) -> FollowRecord:
     """
     if kind not in SUBJECTS:
         raise InvalidInput("It cannot be followed.", fields={"kind": NOT_FOLLOWED})
-    subject = require_row(_named(kind, name), f"There is no {kind} {name}.")
+    subject = require_row(named_rows(kind, name), f"There is no {kind} {name}.")
     if FollowRecord.objects.filter(person=person).count() >= MAX_FOLLOWS:
         raise Conflict(f"You follow {MAX_FOLLOWS} things already; stop following one that has ended.")
     followed, _ = FollowRecord.objects.get_or_create(
@@ -71,7 +71,8 @@ def follow(*, kind: str, name: str, person: Any) -> FollowRecord:
     return followed
 
 
-def _named(kind: str, name: str) -> models.QuerySet[Any]:
+def named_rows(kind: str, name: str) -> models.QuerySet[Any]:
+    """Return the rows of a kind and a name. A case has one for each version of its suite."""
     model, field, _ = SUBJECTS[kind]
     if kind == "case":  # the same row whatever versions of the suite come later
         suite, _, name = name.partition("/")

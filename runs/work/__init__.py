@@ -15,7 +15,7 @@ from runs.work.backoff import (
 )
 from runs.work.call_limits import CallLimits
 from runs.work.claims import Beat, Lease, lease_end, lost
-from runs.work.judgings import open_judgings, own_open_judgings
+from runs.work.judgings import count_judgements, open_judgings, own_open_judgings
 from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
 from runs.work.read_certificates import NEEDS_CERTIFICATE, Served, find_certified, find_uncertified
 from runs.work.read_queue import shards_ahead, unclaimed_reason
@@ -102,6 +102,7 @@ __all__ = [
     "close_engine_process",
     "count_engine_failure",
     "count_fenced",
+    "count_judgements",
     "dispatch",
     "end_rest",
     "fail_refused",

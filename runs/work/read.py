@@ -27,13 +27,15 @@ class CaseToDecode:
 class Serving:
     """What an engine is to serve: a model of an endpoint, under a profile's settings.
 
-    max_tokens: of the longest answer. The model is a path, or a repository with its revision.
+    max_tokens: of the longest answer. The model is a path, or a repository with its revision; model_adapter is the
+    folder of a LoRA adapter on it, or "".
     """
 
     endpoint: EndpointRecord
     model_path: str
     model_repo: str
     model_revision: str
+    model_adapter: str
     profile_settings: dict[str, Any]
     max_tokens: int
     stop: tuple[str, ...]
@@ -129,12 +131,10 @@ def serving_of(
     max_tokens: int,
     stop: Sequence[str] = (),
 ) -> Serving:
-    """Return what serves an endpoint under a profile. model: another checkpoint, as in a run."""
+    """Return what serves an endpoint under a profile. model: another checkpoint or adapter, as in a run."""
     return Serving(
         endpoint=endpoint,
-        model_path=model.get("path", "") if model else endpoint.model_path,
-        model_repo=model.get("repo", "") if model else endpoint.model_repo,
-        model_revision=model.get("revision", "") if model else endpoint.model_revision,
+        **endpoint.checkpoint(model),
         profile_settings=decoding.settings,
         max_tokens=max_tokens,
         stop=tuple(stop),

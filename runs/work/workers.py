@@ -14,9 +14,11 @@ from evalboard.core.profile import (
     NO_ENGINE,
     attest_pins,
     check_self_test,
+    digest_adapter,
     digest_model,
     digest_node,
     find_profile_refusal,
+    find_size_refusal,
     identify_manifest,
     is_batch_invariant,
     parse_profile,
@@ -39,6 +41,7 @@ from runs.work.claims import lease_span
 
 FAILURES_BEFORE_DEGRADED = 3
 MAX_NOTE = 500  # characters
+MAX_MODEL_NAME = 200
 
 
 def register_worker(
@@ -119,17 +122,21 @@ def able(pool: str, *, needs_engine: bool = True) -> QuerySet[WorkerRecord]:
 
 
 def refuse_if_nobody_can(endpoint: EndpointRecord, decoding: ProfileRecord) -> None:
-    """Raise ProfileRefused if all recently seen workers of the pool refuse the profile."""
+    """Raise ProfileRefused if all recently seen workers of the pool lack its GPUs or refuse the profile."""
     if endpoint.is_remote:
         return  # a call needs no hardware
     settings_of_profile = parse_profile(decoding.settings)
     alive = living_workers().filter(pool=endpoint.pool)
+    sizes = endpoint.sizes
+    if gap := find_size_refusal(alive.values_list("hardware", flat=True), sizes, pool=endpoint.pool):
+        raise ProfileRefused(gap)
     refusals = [
         find_profile_refusal(
             settings_of_profile,
             worker.hardware,
             host=worker.host,
             self_test_result=worker.self_test.result if worker.self_test else None,
+            sizes=sizes,
         )
         for worker in alive.select_related("self_test")
     ]
@@ -186,11 +193,14 @@ def open_engine_process(
     """Record an engine's start: its manifest, its bucket, and each pin as held or broken."""
     identity = identify_manifest(manifest)
     files = manifest["model"]["files"]
+    digest = digest_model(files)
     with transaction.atomic():
+        if digest_adapter(files) and Model.objects.filter(name=model_name, line=line).exclude(digest=digest).exists():
+            model_name += f" ({digest[:8]})"  # many trainers call every adapter "final"
         model, _ = Model.objects.get_or_create(
-            digest=digest_model(files),
+            digest=digest,
             defaults={
-                "name": model_name,
+                "name": model_name[-MAX_MODEL_NAME:],
                 "line": line,
                 "files": files,
                 "template_digest": manifest["model"]["template_digest"],

@@ -9,22 +9,35 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import transaction
 from django.utils import timezone
 
 from evalboard.core.compare import digest_model_name
 from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.rollout_steps import measure_step
 from evalboard.importers.files import LogFile
-from runs.access import create_token
+from runs.access import create_token, session_id
 from runs.access.roles import ROLES
 from runs.baselines import set_baseline
 from runs.catalogue import store_default_policies
 from runs.catalogue.rotations import note_rotation
+from runs.comments import create_comment
 from runs.fingerprints import say_same_model
 from runs.forced import create_forced
 from runs.imports import import_logs
 from runs.lab import plan_experiment
-from runs.models import FingerprintRecord, ImportReadingRecord, Model, ProbeRecord, ReplayRecord, RunRecord
+from runs.models import (
+    EndpointRecord,
+    FingerprintRecord,
+    ImportReadingRecord,
+    Model,
+    ProbeRecord,
+    ReplayRecord,
+    RunRecord,
+    WebhookRecord,
+)
 from runs.release import create_release
 from runs.replays import claim_replay, create_replay, finish_replay, record_result
 from runs.retention import create_rule
@@ -34,6 +47,7 @@ from runs.webhooks.webhooks import EVENTS
 from runs.work import record_self_test, register_worker
 from tests import build, forced, judged, probes, self_tests
 from tests.api.conftest import SCOPES
+from tests.core.test_rollout_steps import tensors
 from tests.frontend import stage, two_runs
 from tests.importers import batch_log
 from tests.runs.test_replays import result
@@ -90,6 +104,7 @@ class Rows:
     schedule: int
     experiment: int
     token: int
+    session: str
 
 
 def make(person: Any) -> Rows:
@@ -110,13 +125,16 @@ def make(person: Any) -> Rows:
     )
     set_baseline(suite=stage.SLUG, run=reference.pk, reason="As shipped.", user=person)
     rotated = _rotated(person)
+    EndpointRecord.objects.filter(slug="rotating").update(rests_until=timezone.now() + timedelta(hours=1))
     webhook, _ = create_webhook(url="https://example.com/told", events=list(EVENTS), user=person)
+    WebhookRecord.objects.filter(pk=webhook.pk).update(is_active=False)
     schedule = create_schedule(slug="nightly", cron="0 3 * * *", kind="run", order=_scheduled(), user=person)
     experiment = plan_experiment(suite=stage.SLUG, endpoint="local", runs=5, user=person)
     for name in ("lab/a", "lab/b", "lab/c"):
         Model.objects.create(name=name, line=name, digest=digest_model_name(name))
     said = say_same_model(name="lab/a", other_name="lab/b", reason="One file.", user=person)
     until = timezone.now() + timedelta(days=1)
+    comment = create_comment(kind="run", name=str(baseline.pk), text="The first one.", user=person)
     token, _ = create_token(user=person, name="other", scopes=("read",), expires_at=until)
     first, second = FingerprintRecord.objects.order_by("id").values_list("id", flat=True)[:2]
     scored, control, numerics = (
@@ -146,6 +164,8 @@ def make(person: Any) -> Rows:
         "experiment_id": experiment.pk,
         "same_model_id": said.pk,
         "token_id": token.pk,
+        "name": "viewer",
+        "comment_id": comment.pk,
     }
     return Rows(
         known=known,
@@ -161,6 +181,7 @@ def make(person: Any) -> Rows:
         schedule=schedule.pk,
         experiment=experiment.pk,
         token=token.pk,
+        session=_session(person),
     )
 
 
@@ -175,6 +196,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
     profile = {"slug": "mine", "settings": DEFAULT_PROFILES["pinned"]["settings"]}
     release = {"suite": stage.SLUG, "candidate": str(rows.judged), "baseline": str(rows.reference), "policy": "lenient"}
     policy = {"slug": "ours", "settings": judged.LENIENT}
+    step = {"step": 1, "figures": measure_step(tensors("trl")).to_json(), "max_kl": 0.001}
     until = (timezone.now() + timedelta(days=20)).isoformat()
     of = rows.known
 
@@ -244,11 +266,17 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("set_baseline", take("slug"), body={"run": str(rows.rotated), "reason": "Better."}),
         Good("endpoints"),
         Good("find", query={"q": "colours"}),
+        Good("log_rollout", {"series": "grpo"}, body=step),
+        Good("log_rollout", {"series": "grpo"}, body=step),
+        Good("rollouts"),
+        Good("rollout_series", {"series": "grpo"}),
+        Good("rollout_steps", {"series": "grpo"}),
+        Good("delete_rollout_series", {"series": "grpo"}),
         Good("create_endpoint", body=endpoint | {"dtype": "float32", "line": "paint"}),
         Good("create_endpoint", body=REMOTE),
         Good("endpoint", take("endpoint")),
         Good("set_endings", take("endpoint"), body={"endings": {"wrapped_up": "complete"}}),
-        Good("try_endpoint", {"endpoint": "theirs"}),
+        Good("try_endpoint", {"endpoint": "rotating"}),
         Good("set_fingerprint", {"endpoint": "theirs"}, body={"ignores_fingerprint": True}),
         Good("set_price", {"endpoint": "theirs"}, body={"price": {"currency": "USD", "input": "2.5", "output": "10"}}),
         Good("profiles"),
@@ -345,6 +373,20 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("fingerprint_difference", take("fingerprint_id", "other")),
         Good("workers"),
         Good("tokens"),
+        Good("audit_lines", query={"kind": "run"}),
+        Good("export_audit"),
+        Good("audit_check"),
+        Good("comments", query={"kind": "run", "name": str(rows.baseline)}),
+        Good("create_comment", body={"kind": "case", "name": f"{stage.SLUG}/{CASE}", "text": "It *flips*."}),
+        Good("withdraw_comment", take("comment_id")),
+        Good("people"),
+        Good("create_person", body={"name": "grace", "role": "viewer"}),
+        Good("person", {"name": "grace"}),
+        Good("change_role", {"name": "grace"}, body={"role": "engineer"}),
+        Good("create_sign_in_link", {"name": "grace"}),
+        Good("delete_person", {"name": "grace"}),
+        Good("sessions"),
+        Good("end_session", {"session": rows.session}),
         Good("create_token", body={"name": "mine", "scopes": ["read"], "expires_at": until}),
         Good("revoke_token", {"token_id": rows.token}),
         Good("webhooks"),
@@ -389,6 +431,14 @@ def _probed(kind: str, **parameters: Any) -> ProbeRecord:
     """A small probe that found something."""
     probes.ask(kind, parameters=parameters)
     return probes.served(probes.honoured)
+
+
+def _session(person: Any) -> str:
+    """The id of a session of a person."""
+    session = SessionStore()
+    session[SESSION_KEY] = str(person.pk)
+    session.create()
+    return session_id(session.session_key)
 
 
 def _imported(person: Any) -> int:

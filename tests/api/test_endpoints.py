@@ -6,6 +6,7 @@ import pytest
 from django.conf import settings
 
 from evalboard.core.profile import DEFAULT_PROFILES
+from runs.models import EndpointRecord
 from tests import build
 from tests.api.conftest import Api
 
@@ -20,16 +21,62 @@ def endpoint(**changes: Any) -> dict[str, Any]:
 def test_an_endpoint_is_made_and_listed(api: Api) -> None:
     made = api.post("/endpoints/", endpoint(max_model_len=512))
     assert made.status_code == 201
-    assert made.json()["model"] == endpoint()["model"]
+    assert made.json()["model"] == {**endpoint()["model"], "adapter": None}
     assert made.json()["max_model_len"] == 512
     assert api.get("/endpoints/").json()["results"] == [made.json()]
 
 
 def test_a_model_of_a_hub_has_a_revision(api: Api) -> None:
     model = {"repo": "owner/name", "revision": "a" * 40}
-    assert api.post("/endpoints/", endpoint(model=model)).json()["model"] == model
+    assert api.post("/endpoints/", endpoint(model=model)).json()["model"] == {**model, "adapter": None}
     answer = api.post("/endpoints/", endpoint(slug="other", model={"repo": "owner/name", "revision": "main"}))
     assert "model.revision" in answer.json()["fields"]
+
+
+def test_the_token_of_a_hub_is_named_and_only_a_repository_has_one(api: Api) -> None:
+    model = {"repo": "owner/name", "revision": "a" * 40}
+    assert api.post("/endpoints/", endpoint(model=model, auth="HUB_API_KEY")).json()["auth"] == "HUB_API_KEY"
+    for changes in ({"auth": "HUB_API_KEY"}, {"model": model, "auth": "HF_TOKEN"}):
+        answer = api.post("/endpoints/", endpoint(slug="other", **changes))
+        assert (answer.status_code, answer.json()["fields"].keys()) == (400, {"auth"})
+
+
+def test_a_model_in_a_bucket_is_under_a_root(api: Api, settings: Any) -> None:
+    settings.MODEL_BUCKETS = ["s3://models/lab"]
+    model = {"path": "s3://models/lab/paint-1b"}
+    assert api.post("/endpoints/", endpoint(model=model)).json()["model"] == model
+    for path in ("s3://models/lab", "s3://models/labour/x", "s3://models/lab/../x", "s3://models/lab/x/", "s3://x"):
+        answer = api.post("/endpoints/", endpoint(slug="other", model={"path": path}))
+        assert (answer.status_code, answer.json()["fields"].keys()) == (400, {"model.path"}), path
+
+
+def test_an_adapter_is_named_with_its_base_by_an_endpoint_or_a_run(api: Api) -> None:
+    root = settings.MODEL_ROOTS[0]
+    model = {"path": str(root / "paint-1b"), "adapter": str(root / "tone-v1")}
+    made = api.post("/endpoints/", endpoint(model=model))
+    assert made.json()["model"] == model
+    known = EndpointRecord.objects.get()
+    assert known.model_name == "adapter tone-v1 on paint-1b"
+    base = {"model_path": model["path"], "model_repo": "", "model_revision": ""}
+    assert known.checkpoint({"adapter": "/m/tone-v2"}) == {**base, "model_adapter": "/m/tone-v2"}
+    assert known.checkpoint({"path": "/m/paint-2b"}) == {**base, "model_path": "/m/paint-2b", "model_adapter": ""}
+    elsewhere = api.post("/endpoints/", endpoint(slug="other", model={**model, "adapter": "/etc"}))
+    assert elsewhere.json()["fields"].keys() == {"model.adapter"}
+
+
+def test_sizes_that_no_worker_of_the_pool_has_the_gpus_for_are_refused_with_what_it_has(api: Api) -> None:
+    assert api.post("/endpoints/", endpoint(slug="early", tensor_parallel_size=2)).status_code == 201
+    build.worker(hardware={"kind": "cuda", "gpus": [{"name": "H100", "capability": 9.0}]})
+    refused = api.post("/endpoints/", endpoint(tensor_parallel_size=2)).json()["fields"]
+    assert refused == {"tensor_parallel_size": "Pool default has workers with 1 GPU; tensor_parallel_size 2 needs 2."}
+    assert api.post("/endpoints/", endpoint(pipeline_parallel_size=65)).json()["fields"].keys() == {
+        "pipeline_parallel_size"
+    }
+    build.suite()
+    build.profile()
+    run = {"suite": "colours", "endpoint": "early", "profile": "pinned"}
+    answer = api.post("/runs/", run).json()
+    assert answer["detail"] == refused["tensor_parallel_size"]
 
 
 @pytest.mark.parametrize("path", ["/etc", "relative", "{root}/../../etc"])

@@ -17,6 +17,7 @@ from runs.work import claim_shard, end_rest, note_rest, record_self_check
 from tests import build
 from tests.api.conftest import Api
 from tests.judged import LENIENT
+from tests.nightly import few
 
 pytestmark = pytest.mark.django_db
 
@@ -108,7 +109,7 @@ CHANGES: dict[str, tuple[Callable[[RunRecord], Any] | None, Callable[[RunRecord]
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("what", few(CHANGES, 4))
 @time_machine.travel("2026-11-21T12:00:10Z", tick=False)
 def test_whatever_changes_is_told(api: Api, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the clock's own part held still: it is for what follows from the clock, and must not be what tells this."""
@@ -127,6 +128,7 @@ def test_whatever_changes_is_told(api: Api, what: str, monkeypatch: pytest.Monke
     assert poll(api, run).json() == changed.json(), "nothing of the answer was remembered from before"
 
 
+@pytest.mark.nightly
 def test_an_earlier_twin_that_goes_is_told(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     by = build.process()
     first, second = build.finished_run(by=by), build.finished_run(by=by)

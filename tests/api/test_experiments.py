@@ -106,6 +106,7 @@ def test_what_is_no_experiment_is_refused(
     assert not ExperimentRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_a_bisect_is_planned_started_and_exported(api: Api, body: dict[str, Any]) -> None:
     build.endpoint("half", dtype="bfloat16")
     ours = build.finished_run(("blue", "blue", "blue"))
@@ -146,6 +147,7 @@ def test_a_bisect_is_planned_started_and_exported(api: Api, body: dict[str, Any]
         assert f"| {side['side']} | {side['run']} | {score} | {side['endpoint']} | {side['profile']} | 20" in report
 
 
+@pytest.mark.nightly
 def test_a_bisect_that_cannot_be_is_refused(api: Api, body: dict[str, Any]) -> None:
     run = build.finished_run()
     asked = {"kind": "bisect", "baseline": run.pk}

@@ -125,6 +125,7 @@ def test_no_cell_of_a_csv_is_a_formula_and_every_text_comes_back(api: Api) -> No
     assert [row["text"] for row in json_rows(api.get(f"/runs/{run.pk}/cases.jsonl"))] == EVIL[: len(ids)]
 
 
+@pytest.mark.nightly
 def test_cases_are_filtered(api: Api) -> None:
     run = build.finished_run(("blue", "red", None), ("blue", "blue", "red"))
     unstable = csv_rows(api.get(f"/runs/{run.pk}/cases.csv?only=unstable"))
@@ -137,6 +138,7 @@ def test_cases_are_filtered(api: Api) -> None:
     assert (refused.status_code, list(refused.json()["fields"])) == (400, ["only"])
 
 
+@pytest.mark.nightly
 def test_pairs_are_those_of_the_list(api: Api, settings: Any) -> None:
     baseline, candidate = pair(settings)
     asked = f"baseline={baseline.pk}&candidate={candidate.pk}"

@@ -57,6 +57,7 @@ def test_the_same_request_for_a_pair_answers_with_the_same_pair(api: Api) -> Non
     assert f"made run {made[0]} and run {made[1]};" in refused.json()["detail"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("side", ["baseline", "candidate"])
 def test_a_key_is_forgotten_with_either_run_of_its_pair(api: Api, side: str) -> None:
     body = {"baseline": ASKED, "candidate": ASKED}
@@ -111,6 +112,7 @@ def test_a_key_that_is_none_is_refused(api: Api, key: str) -> None:
     assert (refused.status_code, refused.json()["fields"].keys()) == (400, {"Idempotency-Key"})
 
 
+@pytest.mark.nightly
 def test_a_key_is_forgotten_with_its_run(api: Api) -> None:
     first = ask(api).json()["id"]
     cancel_run(run_id=int(first))
@@ -118,6 +120,7 @@ def test_a_key_is_forgotten_with_its_run(api: Api) -> None:
     assert ask(api).json()["id"] != first
 
 
+@pytest.mark.nightly
 def test_a_key_is_forgotten_after_a_day(api: Api) -> None:
     first = ask(api).json()["id"]
     IdempotencyKey.objects.update(created_at=timezone.now() - timedelta(hours=23, minutes=59))
@@ -163,6 +166,7 @@ def _one_waits() -> bool:
         return bool(cursor.fetchone()[0])
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_twenty_at_once_make_one_run() -> None:
     caller = Api(build.token(build.user("root", "admin"), "run"))

@@ -17,6 +17,7 @@ from runs.models import ImportRecord, RunRecord
 from tests import build
 from tests.api.conftest import Api
 from tests.importers import batch_log
+from tests.nightly import few
 
 LOG = batch_log.output({"sky": "blue", "sea": "green"})
 
@@ -48,6 +49,7 @@ def test_a_log_is_read_once(api: Api, spool: Path) -> None:
     assert list(spool.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_a_compressed_log_is_read_and_kept_as_what_it_was_sent_as(api: Api) -> None:
     packed = gzip.compress(LOG)
     answer = send(api, packed)
@@ -64,6 +66,7 @@ def test_a_bomb_ends_as_one_sentence(api: Api, settings: Any) -> None:
     assert answer.json()["fields"] == {"output-0.jsonl": "unpacks to more than 512 MiB, the most that is read"}
 
 
+@pytest.mark.nightly
 def test_a_log_answers_the_cases_of_a_suite_that_is_named(api: Api) -> None:
     build.suite("colours", ["sky", "sea"])
     [run] = send(api, LOG, suite="colours").json()["runs"]
@@ -75,16 +78,19 @@ def test_a_log_answers_the_cases_of_a_suite_that_is_named(api: Api) -> None:
 
 @pytest.mark.parametrize(
     ("files", "fields", "named"),
-    [
-        pytest.param([], {}, "files", id="no file"),
-        pytest.param([], {"files": "text"}, "files[0]", id="text in place of a file"),
-        pytest.param([LOG] * (MAX_FILES + 1), {}, "files", id="too many files"),
-        pytest.param([LOG], {"formt": "batch"}, "formt", id="a field that is none"),
-        pytest.param([LOG], {"format": "xls"}, "format", id="a format that is none"),
-        pytest.param([LOG], {"format": ["auto", "batch"]}, "format", id="a format twice"),
-        pytest.param([b"no log at all"], {}, "format", id="of no format"),
-        pytest.param([b"{}\n"], {"format": "batch"}, "output-0.jsonl", id="not of its format"),
-    ],
+    few(
+        [
+            pytest.param([], {}, "files", id="no file"),
+            pytest.param([], {"files": "text"}, "files[0]", id="text in place of a file"),
+            pytest.param([LOG] * (MAX_FILES + 1), {}, "files", id="too many files"),
+            pytest.param([LOG], {"formt": "batch"}, "formt", id="a field that is none"),
+            pytest.param([LOG], {"format": "xls"}, "format", id="a format that is none"),
+            pytest.param([LOG], {"format": ["auto", "batch"]}, "format", id="a format twice"),
+            pytest.param([b"no log at all"], {}, "format", id="of no format"),
+            pytest.param([b"{}\n"], {"format": "batch"}, "output-0.jsonl", id="not of its format"),
+        ],
+        4,
+    ),
 )
 def test_what_is_wrong_is_named_and_nothing_stays(
     api: Api, spool: Path, files: list[bytes], fields: dict[str, Any], named: str
@@ -136,6 +142,7 @@ def test_a_request_without_a_form_is_told_so(api: Api, media_type: str) -> None:
         assert "files" in answer.json()["fields"]
 
 
+@pytest.mark.nightly
 def test_a_log_that_hangs_its_reader_is_refused_at_its_files(api: Api, settings: Any, spool: Path) -> None:
     settings.IMPORT_CPU_SECONDS, settings.IMPORT_WAIT_BYTES = 1, 2**30
     answer = send(api, LOG * 30_000)

@@ -10,6 +10,7 @@ from runs.models import LabelRecord, RunRecord
 from runs.suites import push_suite, rescore_run
 from tests import build
 from tests.api.conftest import Api
+from tests.nightly import few
 
 pytestmark = pytest.mark.django_db
 N = 60
@@ -51,6 +52,7 @@ def rows(api: Api, run: RunRecord) -> dict[str, Any]:
     return {row["case"]: row for row in api.get(f"/runs/{run.pk}/labels/?page_size=200").json()["results"]}
 
 
+@pytest.mark.nightly
 def test_forty_labels_correct_the_pass_rate_with_an_interval_that_covers(api: Api) -> None:
     run = numbered()
     cases = label_next(api, run, 40)
@@ -70,6 +72,7 @@ def test_forty_labels_correct_the_pass_rate_with_an_interval_that_covers(api: Ap
         assert low < held[name] < high
 
 
+@pytest.mark.nightly
 def test_labels_of_all_answers_give_the_true_rate_and_no_width(api: Api) -> None:
     run = numbered()
     label_next(api, run, N)
@@ -80,6 +83,7 @@ def test_labels_of_all_answers_give_the_true_rate_and_no_width(api: Api) -> None
     assert api.get(f"/runs/{run.pk}/labels/next/").json()["results"] == []
 
 
+@pytest.mark.nightly
 def test_what_to_label_next_is_a_random_order_that_no_label_changes_and_other_runs_share(api: Api) -> None:
     run = numbered()
     first = [row["case"] for row in api.get(f"/runs/{run.pk}/labels/next/").json()["results"]]
@@ -95,6 +99,7 @@ def test_what_to_label_next_is_a_random_order_that_no_label_changes_and_other_ru
     ]
 
 
+@pytest.mark.nightly
 def test_a_label_holds_wherever_the_same_text_answers_the_same_case(api: Api) -> None:
     run = numbered()
     label(api, run, {"case": CASES[0], "repeat": 2, "is_right": False})
@@ -108,6 +113,7 @@ def test_a_label_holds_wherever_the_same_text_answers_the_same_case(api: Api) ->
     assert rows(api, build.finished_run([build.TARGET], version=version)) == {}
 
 
+@pytest.mark.nightly
 def test_labels_out_of_the_random_order_are_in_no_figure(api: Api) -> None:
     run = numbered()
     first = api.get(f"/runs/{run.pk}/labels/next/").json()["results"][0]["case"]
@@ -119,6 +125,7 @@ def test_labels_out_of_the_random_order_are_in_no_figure(api: Api) -> None:
     assert api.get(f"/runs/{run.pk}/agreement/").json()["n_sampled"] >= 1
 
 
+@pytest.mark.nightly
 def test_several_people_are_averaged_and_a_tie_is_disputed(api: Api, as_role: Callable[[str], Api]) -> None:
     run, engineer = numbered(), as_role("engineer")
     case = api.get(f"/runs/{run.pk}/labels/next/").json()["results"][0]["case"]
@@ -170,7 +177,7 @@ BAD: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("kind", few(BAD, 3))
 def test_a_label_that_names_no_answer_is_refused_and_none_is_stored(api: Api, kind: str) -> None:
     body, field = BAD[kind]
     answer = label(api, numbered(), GOOD, body) if field == "labels" else label(api, numbered(), body, GOOD)

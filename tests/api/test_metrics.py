@@ -32,6 +32,7 @@ def scrape(api: Api) -> dict[tuple[str, ...], float]:
     return {(sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value for sample in samples}
 
 
+@pytest.mark.nightly
 def test_an_empty_installation_has_zeros_and_no_gaps(api: Api) -> None:
     build.endpoint()
     found = scrape(api)
@@ -43,6 +44,7 @@ def test_an_empty_installation_has_zeros_and_no_gaps(api: Api) -> None:
     assert ("evalboard_doorbell_up",) not in found
 
 
+@pytest.mark.nightly
 def test_runs_shards_and_waiting_are_counted_by_pool(api: Api) -> None:
     build.finished_run()
     build.endpoint("big", pool="gpu")
@@ -61,6 +63,7 @@ def test_runs_shards_and_waiting_are_counted_by_pool(api: Api) -> None:
     assert 99 < found["evalboard_oldest_claimable_seconds", "gpu"] < 130
 
 
+@pytest.mark.nightly
 def test_workers_and_what_went_wrong_are_counted(api: Api) -> None:
     build.worker("idle", n_fenced=2)
     build.worker("silent", n_fenced=1, seen_at=Now() - timedelta(hours=1))
@@ -79,6 +82,7 @@ def test_workers_and_what_went_wrong_are_counted(api: Api) -> None:
     assert found["evalboard_events_last_hour", "worker_lost", "warning"] == 1
 
 
+@pytest.mark.nightly
 def test_a_silent_doorbell_is_a_zero(api: Api, settings: LazySettings) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/7"
     assert scrape(api)["evalboard_doorbell_up",] == 0

@@ -37,6 +37,7 @@ def page(db: None) -> Client:
     return client
 
 
+@pytest.mark.nightly
 def test_an_address_with_a_nul_leads_nowhere(api: Api, page: Client) -> None:
     routes = with_nuls()
     assert {route.is_api for route in routes} == {True, False}  # both are walked

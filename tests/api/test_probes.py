@@ -162,6 +162,7 @@ def test_what_cannot_be_held_against_each_other_is_409(api: Api) -> None:
     assert api.get(f"/probes/{batch}/against/999/").status_code == 404
 
 
+@pytest.mark.nightly
 def test_a_capability_check_of_a_gateway_carries_its_rows_its_hop_and_its_control(api: Api) -> None:
     probes.remote("gateway", bypass=EndpointRecord.objects.get(slug=probes.remote("direct")))
     body = api.post("/probes/", {"endpoint": "gateway", "kind": "capability"}).json()

@@ -52,6 +52,7 @@ def waits_for_lock(backend: int) -> bool:
         return bool(cursor.fetchone()[0])
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_a_run_deleted_while_it_is_scored_again_goes_with_its_new_scores(api: Api, beside: Any) -> None:
     run = build.finished_run()
@@ -63,6 +64,7 @@ def test_a_run_deleted_while_it_is_scored_again_goes_with_its_new_scores(api: Ap
     assert not RepeatScore.objects.exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_a_run_to_be_scored_again_that_is_deleted_meanwhile_is_not_there(api: Api, beside: Any) -> None:
     run = build.finished_run()
@@ -74,6 +76,7 @@ def test_a_run_to_be_scored_again_that_is_deleted_meanwhile_is_not_there(api: Ap
     assert not RepeatScore.objects.exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db
 def test_cancelling_what_stored_much_leaves_the_scoring_to_the_sweep(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever cancels does not wait for scores; what has nothing to score ends at once."""

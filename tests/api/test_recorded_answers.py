@@ -37,7 +37,17 @@ PASSING = (
     (re.compile(r"/[\w/.-]*/(paint-\db)"), r"/models/\1"),
 )
 PASSING_NUMBERS = ("eta_seconds", "minutes", "rate_per_second")
-ELSEWHERE = ("schema", "metrics", "health", "ready", "unknown")  # have tests of their own, or answer of this process
+ELSEWHERE = (
+    "schema",
+    "metrics",
+    "health",
+    "ready",
+    "unknown",
+    "audit",
+    "audit_check",
+    "audit_export",
+    "sessions",
+)  # have tests of their own, or answer of this process
 
 
 def routes() -> Iterator[tuple[str, list[str]]]:

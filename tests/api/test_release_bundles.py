@@ -21,6 +21,7 @@ from tests import build
 from tests.api.conftest import Api
 from tests.casts import cast
 from tests.judged import WORSE
+from tests.nightly import few
 from tests.runs import judged
 from tests.runs.conftest import no_query
 
@@ -111,6 +112,7 @@ def test_a_signed_release_is_judged_again_from_its_file_alone(ship: ReleaseRecor
     assert (code, checked["verdict"], checked["problems"]) == (0, "ship", [])
 
 
+@pytest.mark.nightly
 def test_a_no_ship_holds_too_and_has_the_worst_cases(worse: ReleaseRecord, tmp_path: Path) -> None:
     (path := tmp_path / "release.zip").write_bytes(data := bundle(worse))
     code, out, _ = verify(path)
@@ -121,6 +123,7 @@ def test_a_no_ship_holds_too_and_has_the_worst_cases(worse: ReleaseRecord, tmp_p
     assert all(row["pair"]["positions"] for row in rows)
 
 
+@pytest.mark.nightly
 def test_a_changed_byte_is_noticed_wherever_it_stands(ship: ReleaseRecord, tmp_path: Path) -> None:
     sign(ship)
     data, path = bundle(ship), tmp_path / "release.zip"
@@ -177,6 +180,7 @@ CHANGED: list[tuple[dict[str, Callable[[Json], Any]], str]] = [
 ]
 
 
+@pytest.mark.nightly
 def test_what_was_changed_by_somebody_who_knows_the_format_is_named(worse: ReleaseRecord, tmp_path: Path) -> None:
     sign(worse, decision="reject", note="Worse.")
     right = bundle(worse)
@@ -222,16 +226,22 @@ def lay_over(data: bytes) -> bytes:
 
 @pytest.mark.parametrize(
     ("spoil", "words"),
-    [
-        (lambda data: zipped(data, members=None), "its manifest does not list its members ('members')"),
-        (lambda data: zipped(data, members=[1]), "its manifest does not list its members"),
-        (lambda data: zipped(data, members=[{"name": ["a"], "size": 1, "sha256": ""}]), "it holds gates/0/cases.jsonl"),
-        (lambda data: zipped(data, version=None), "The export has format version None"),
-        (lambda data: zipped(data, n_gates=float("inf")), "release.json cannot be read"),
-        (lambda data: zipped(data, zipfile.ZIP_DEFLATED), "a member is compressed, and none is"),
-        (lambda data: zipped(data, zipfile.ZIP_DEFLATED, more="[" * 2**20), "its manifest is larger than any"),
-        (lay_over, "its members lie on top of one another"),
-    ],
+    few(
+        [
+            (lambda data: zipped(data, members=None), "its manifest does not list its members ('members')"),
+            (lambda data: zipped(data, members=[1]), "its manifest does not list its members"),
+            (
+                lambda data: zipped(data, members=[{"name": ["a"], "size": 1, "sha256": ""}]),
+                "it holds gates/0/cases.jsonl",
+            ),
+            (lambda data: zipped(data, version=None), "The export has format version None"),
+            (lambda data: zipped(data, n_gates=float("inf")), "release.json cannot be read"),
+            (lambda data: zipped(data, zipfile.ZIP_DEFLATED), "a member is compressed, and none is"),
+            (lambda data: zipped(data, zipfile.ZIP_DEFLATED, more="[" * 2**20), "its manifest is larger than any"),
+            (lay_over, "its members lie on top of one another"),
+        ],
+        2,
+    ),
 )
 def test_a_zip_that_somebody_made_up_ends_in_a_sentence(
     ship: ReleaseRecord, tmp_path: Path, spoil: Callable[[bytes], bytes], words: str

@@ -15,6 +15,7 @@ from tests import build, judged
 from tests.api.conftest import Api
 from tests.casts import cast
 from tests.judged import N_CASES
+from tests.nightly import few
 
 LATER = (datetime.now(UTC) + timedelta(days=30)).isoformat()
 
@@ -106,12 +107,15 @@ def test_a_gate_says_what_its_comparison_says_of_the_computation(
 
 @pytest.mark.parametrize(
     ("n_right", "dtype", "policy", "verdict", "reason"),
-    [
-        (N_CASES, "float32", "lenient", "ship", "within_tolerance"),
-        (N_CASES // 2, "float32", "lenient", "no_ship", "regression"),
-        (N_CASES, "float32", "strict", "inconclusive", "suite_too_small"),
-        (N_CASES, "bfloat16", "lenient", "not_comparable", "rebaseline"),
-    ],
+    few(
+        [
+            (N_CASES, "float32", "lenient", "ship", "within_tolerance"),
+            (N_CASES // 2, "float32", "lenient", "no_ship", "regression"),
+            (N_CASES, "float32", "strict", "inconclusive", "suite_too_small"),
+            (N_CASES, "bfloat16", "lenient", "not_comparable", "rebaseline"),
+        ],
+        2,
+    ),
 )
 def test_each_word_comes_with_its_reason(
     api: Api, baseline: RunRecord, n_right: int, dtype: str, policy: str, verdict: str, reason: str
@@ -130,6 +134,7 @@ def test_a_changed_stack_is_judged_where_it_is_the_treatment(api: Api, baseline:
     assert (body["verdict"], body["treatment"]) == ("ship", "stack")
 
 
+@pytest.mark.nightly
 def test_the_current_baseline_is_taken_unless_a_run_is_named(
     api: Api, baseline: RunRecord, candidate: RunRecord
 ) -> None:
@@ -209,6 +214,7 @@ def test_a_run_at_work_is_not_judged(api: Api, baseline: RunRecord) -> None:
 # Reading
 
 
+@pytest.mark.nightly
 def test_releases_are_listed_newest_first_and_filtered(api: Api, baseline: RunRecord, candidate: RunRecord) -> None:
     good, bad = candidate, judged.run(N_CASES // 2)
     made = [create(api, run, baseline).json()["id"] for run in (good, bad)]
@@ -242,6 +248,7 @@ def test_an_unknown_filter_is_refused_by_its_name(api: Api, db: None, query: str
     assert (answer.status_code, list(answer.json()["fields"])) == (400, [query.partition("=")[0]])
 
 
+@pytest.mark.nightly
 def test_reading_decides_anew_where_the_runs_have_changed(api: Api, baseline: RunRecord, ship: dict[str, Any]) -> None:
     rescore_run(run_id=baseline.pk, scorer={"kind": "exact"})  # the same scorer: nothing has moved
     assert api.get(f"/releases/{ship['id']}/").json()["input_digest"] == ship["input_digest"]
@@ -261,6 +268,7 @@ def sign(api: Api, release: dict[str, Any], decision: str = "approve", **changes
     return api.post(f"/releases/{release['id']}/signoffs/", body)
 
 
+@pytest.mark.nightly
 def test_a_ship_is_approved_and_the_sign_off_stays_with_the_release(api: Api, ship: dict[str, Any]) -> None:
     answer = sign(api, ship, note="Good.")
     line = answer.json()
@@ -282,6 +290,7 @@ def test_a_sign_off_sent_again_is_answered_and_that_of_another_is_409(
     assert SignOffRecord.objects.count() == 1
 
 
+@pytest.mark.nightly
 def test_a_stale_digest_is_409_and_nothing_is_signed(api: Api, baseline: RunRecord, ship: dict[str, Any]) -> None:
     add_repeats(run_id=baseline.pk, n=1)
     build.decode(baseline, 6, judged.answers(N_CASES))
@@ -302,6 +311,7 @@ def test_a_sign_off_is_void_once_what_it_rests_on_changes(api: Api, baseline: Ru
     assert found["signoffs"][0]["void"].startswith("Its inputs have changed since")
 
 
+@pytest.mark.nightly
 def test_what_is_no_ship_is_waived_with_a_note_and_an_end(api: Api, baseline: RunRecord) -> None:
     release = create(api, judged.run(N_CASES // 2), baseline).json()
     assert sign(api, release).status_code == 409
@@ -359,6 +369,7 @@ def test_only_the_scope_to_sign_signs_whoever_the_person_is(ship: dict[str, Any]
     assert sign(Api(build.token(person, "sign")), ship).status_code == 201
 
 
+@pytest.mark.nightly
 def test_whoever_may_run_may_judge_and_settle_but_not_sign(as_role: Callable[[str], Api], baseline: RunRecord) -> None:
     viewer, engineer = as_role("viewer"), as_role("engineer")
     candidate = judged.open_run()
@@ -395,6 +406,7 @@ def open_release(unsettled: ReleaseRecord) -> dict[str, Any]:
     return body
 
 
+@pytest.mark.nightly
 def test_the_plan_says_what_settling_costs(api: Api, open_release: dict[str, Any]) -> None:
     answer = api.get(f"/releases/{open_release['id']}/settle/").json()
     plan = answer["plan"]
@@ -408,6 +420,7 @@ def test_the_plan_says_what_settling_costs(api: Api, open_release: dict[str, Any
     assert (plan["n_responses"], plan["refused"]) == (2 * n_more * N_CASES, None)
 
 
+@pytest.mark.nightly
 def test_agreeing_to_the_plan_adds_the_repeats_to_both_sides(api: Api, open_release: dict[str, Any]) -> None:
     plan, path = open_release["settle"], f"/releases/{open_release['id']}/settle/"
     other = api.post(path, {"look": plan["look"], "n_responses": plan["n_responses"] + 1})
@@ -438,6 +451,7 @@ def test_a_plan_is_agreed_to_by_its_numbers(api: Api, open_release: dict[str, An
 # Running sides again
 
 
+@pytest.mark.nightly
 def test_a_side_runs_again_by_a_key_once_and_both_in_turn(api: Api, baseline: RunRecord, ship: dict[str, Any]) -> None:
     address = f"/releases/{ship['id']}/rerun/"
     first, again = (api.post(address, {"candidate": {}}, Idempotency_Key="k") for _ in range(2))
@@ -453,6 +467,7 @@ def test_a_side_runs_again_by_a_key_once_and_both_in_turn(api: Api, baseline: Ru
     assert {made.suite_version_id, made.endpoint_id} == {baseline.suite_version_id, baseline.endpoint_id}
 
 
+@pytest.mark.nightly
 def test_a_side_that_cannot_run_again_is_refused_by_the_rule_of_its_run(
     api: Api, baseline: RunRecord, ship: dict[str, Any]
 ) -> None:
@@ -482,5 +497,6 @@ def test_sign_offs_are_exported_a_line_each_with_their_chain(api: Api, ship: dic
     assert [line["is_intact"] for line in (first, second)] == [True, True]
 
 
+@pytest.mark.nightly
 def test_a_run_that_a_release_rests_on_is_not_deleted(api: Api, baseline: RunRecord, ship: dict[str, Any]) -> None:
     assert api.delete(f"/runs/{baseline.pk}/").status_code == 409

@@ -44,6 +44,20 @@ def test_a_server_of_others_needs_an_address_and_a_model(api: Api) -> None:
     assert api.get("/endpoints/").json()["results"] == [known]
 
 
+def test_a_completion_is_not_sent_to_an_api_that_makes_chats(api: Api) -> None:
+    suite = {"slug": "texts", "scorer": {"kind": "exact"}}
+    suite["cases"] = [{"id": "sky", "completion": "The sky is", "target": "blue"}]
+    assert api.post("/suites/", suite).status_code == 201
+    build.profile("pinned")
+    for kind in ("chat", "completions"):
+        assert api.post("/endpoints/", remote(slug=kind, api=kind)).status_code == 201
+    asked = {"suite": "texts", "profile": "pinned", "repeats": 1}
+    refused = api.post("/runs/", {**asked, "endpoint": "chat"})
+    assert refused.status_code == 400
+    assert refused.json()["fields"]["endpoint"].startswith("Case sky: The case is a completion")
+    assert api.post("/runs/", {**asked, "endpoint": "completions"}).status_code == 201
+
+
 def test_every_field_comes_back_as_it_was_sent(api: Api) -> None:
     build.endpoint("ours")
     assert api.post("/endpoints/", remote(slug="direct", base_url="http://gpu-3.internal:8000/v1")).status_code == 201

@@ -21,7 +21,8 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
 from runs.access.roles import ROLES
-from runs.models import ImportReadingRecord, Token
+from runs.audit import check_trail
+from runs.models import AuditLineRecord, ImportReadingRecord, Token
 from tests.api import everything
 from tests.waiting import wait_until
 
@@ -105,9 +106,14 @@ def _shut(found: Any) -> None:
             _shut(each)
 
 
-def test_every_success_that_is_described_is_answered_so(site: Site) -> None:
-    """One good request for each, so that no schema of an answer stays unread."""
+# Calls with a body that only read.
+WRITES_NOTHING = {"forced_cost_of", "create_sign_in_link"}
+
+
+def test_every_success_is_answered_as_described_and_every_write_is_audited(site: Site) -> None:
+    """One good request for each, so that no schema of an answer stays unread, and no writing call without a line."""
     answers: dict[str, Any] = {}
+    audited: set[str] = set()
     operations, problems = site.operations(), []
     seen: set[tuple[str, str]] = set()
     for make_request in everything.good_requests(site.rows, answers):
@@ -119,8 +125,12 @@ def test_every_success_that_is_described_is_answered_so(site: Site) -> None:
             body=schemathesis.core.NOT_SET if asked.body is None else asked.body,
             media_type=None if asked.body is None else asked.media,
         )
+        of_admin = AuditLineRecord.objects.filter(person="admin", actor="token")
+        n_lines = of_admin.count()
         answer = case.call(session=site.sessions["admin"])
         problems += failures(case, answer, ANSWERED)
+        if of_admin.count() > n_lines:
+            audited.add(asked.operation)
         if answer.status_code >= 400:
             problems.append(f"{asked.operation}: {answer.status_code} {answer.content[:500]!r}")
         seen.add((asked.operation, str(answer.status_code)))
@@ -135,8 +145,13 @@ def test_every_success_that_is_described_is_answered_so(site: Site) -> None:
         if status < "400"
     }
     assert described - seen == set()
+    writing = {name for name, operation in operations.items() if operation.method.upper() != "GET"}
+    assert writing - audited == WRITES_NOTHING
+    assert audited - writing == set()
+    assert check_trail().is_whole
 
 
+@pytest.mark.nightly
 @pytest.mark.drawn
 def test_made_up_requests_are_answered_as_described(site: Site) -> None:
     """No 5xx, and no status, header, type or field that the schema does not have, whatever comes."""

@@ -48,6 +48,7 @@ def test_a_teams_scorer_is_listed_scores_a_run_and_says_what_would_change(
     assert first["points"] + second["points"] == pytest.approx(body["points"])
 
 
+@pytest.mark.nightly
 def test_a_scoring_that_no_worker_can_do_says_what_to_do(api: Api) -> None:
     run = build.finished_run(("blue", "Blue", "red"))
     digest = "ab" * 32

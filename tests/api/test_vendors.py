@@ -13,6 +13,7 @@ from runs.probes.vendors import read_vendor_card
 from tests import probes
 from tests.api.conftest import Api
 from tests.capability import answer_calls
+from tests.nightly import few
 from tests.vendors import honest, without_choice
 
 pytestmark = pytest.mark.django_db
@@ -100,24 +101,27 @@ def test_a_capability_check_and_a_verification_are_rows_too() -> None:
 
 @pytest.mark.parametrize(
     ("fields", "commands"),
-    [
-        (
-            {"base_url": "https://openrouter.ai/api/v1", "auth": "OPENROUTER_KEY"},
-            [
-                "evalboard endpoint add mixed-deepinfra --base-url https://openrouter.ai/api/v1 --model paint-1b "
-                "--key-env OPENROUTER_KEY --extra-body "
-                '\'{"provider":{"only":["DeepInfra"],"allow_fallbacks":false}}\''
-            ],
-        ),
-        (
-            {
-                "base_url": "https://openrouter.ai/api/v1",
-                "extra_body": {"provider": {"only": ["X"], "allow_fallbacks": False}},
-            },
-            [],
-        ),
-        ({"base_url": "https://paint.openai.azure.com/openai/v1"}, []),
-    ],
+    few(
+        [
+            (
+                {"base_url": "https://openrouter.ai/api/v1", "auth": "OPENROUTER_KEY"},
+                [
+                    "evalboard endpoint add mixed-deepinfra --base-url https://openrouter.ai/api/v1 --model paint-1b "
+                    "--key-env OPENROUTER_KEY --extra-body "
+                    '\'{"provider":{"only":["DeepInfra"],"allow_fallbacks":false}}\''
+                ],
+            ),
+            (
+                {
+                    "base_url": "https://openrouter.ai/api/v1",
+                    "extra_body": {"provider": {"only": ["X"], "allow_fallbacks": False}},
+                },
+                [],
+            ),
+            ({"base_url": "https://paint.openai.azure.com/openai/v1"}, []),
+        ],
+        1,
+    ),
 )
 def test_an_endpoint_that_mixes_providers_gets_the_command_of_one(fields: dict[str, Any], commands: list[str]) -> None:
     probe = probes.vendor_probed("mixed", lambda call: replace(honest(call), backend="DeepInfra"), **fields)

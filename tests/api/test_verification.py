@@ -11,6 +11,7 @@ from runs.models import EngineProcess, ForcedScoringRecord, ResponseRecord, RunR
 from tests import build, forced
 from tests.api.conftest import Api
 from tests.casts import cast
+from tests.nightly import few
 
 N = 12
 SHIFTS = {"control": 0.0, "numerics": 0.01, "planted": 0.02}
@@ -53,12 +54,15 @@ def ask(api: Api, scoring: int, known: Mapping[str, Any]) -> Any:
 
 @pytest.mark.parametrize(
     ("shift", "state", "words"),
-    [
-        (0.0, "same_stack", "Same stack: 24 tokens of 12 answers are no farther from the reference"),
-        (0.01, "same_model_other_numerics", "Same model, other numerics: 24 tokens of 12 answers"),
-        (0.02, "other_model", "Another model: 24 tokens of 12 answers"),
-        (3.0, "other_model", "Another model: 24 tokens of 12 answers"),
-    ],
+    few(
+        [
+            (0.0, "same_stack", "Same stack: 24 tokens of 12 answers are no farther from the reference"),
+            (0.01, "same_model_other_numerics", "Same model, other numerics: 24 tokens of 12 answers"),
+            (0.02, "other_model", "Another model: 24 tokens of 12 answers"),
+            (3.0, "other_model", "Another model: 24 tokens of 12 answers"),
+        ],
+        2,
+    ),
 )
 def test_each_origin_has_its_word(
     api: Api, reference: EngineProcess, known: dict[str, int], shift: float, state: str, words: str
@@ -92,6 +96,7 @@ def test_without_a_planted_change_twice_the_numerics_is_told(
     assert body["sentence"].endswith("nearer to a change twice as large.")
 
 
+@pytest.mark.nightly
 def test_an_endpoint_without_logprobs_is_judged_by_its_tokens(
     api: Api, reference: EngineProcess, known: dict[str, int]
 ) -> None:
@@ -106,6 +111,7 @@ def test_an_endpoint_without_logprobs_is_judged_by_its_tokens(
     assert "(numerics) has a gap" in refused.json()["detail"]
 
 
+@pytest.mark.nightly
 def test_what_takes_from_its_weight_is_said(
     api: Api, reference: EngineProcess, known: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,7 +124,7 @@ def test_what_takes_from_its_weight_is_said(
     assert body["endpoint"]["n_responses"] == 5
 
 
-@pytest.mark.parametrize(("most", "n_answers"), [(7, 3), (6, 3), (1, 1)])
+@pytest.mark.parametrize(("most", "n_answers"), few([(7, 3), (6, 3), (1, 1)], 1))
 def test_no_more_positions_are_read_than_a_request_can_wait_for(
     api: Api,
     reference: EngineProcess,
@@ -132,12 +138,14 @@ def test_no_more_positions_are_read_than_a_request_can_wait_for(
     assert (body["endpoint"]["n_responses"], body["control"]["n_tokens"]) == (n_answers, 2 * n_answers)
 
 
+@pytest.mark.nightly
 def test_a_scoring_that_is_not_there_is_not_found(api: Api, reference: EngineProcess, known: dict[str, int]) -> None:
     for missing in (ask(api, 999, known), ask(api, scored(reference, 0.0).pk, {**known, "planted": 999})):
         assert missing.status_code == 404
         assert missing.json()["detail"] == "There is no forced scoring 999."
 
 
+@pytest.mark.nightly
 def test_scorings_that_do_not_go_together_are_refused(
     api: Api, reference: EngineProcess, known: dict[str, int]
 ) -> None:

@@ -45,6 +45,7 @@ def test_what_is_no_webhook_is_refused_by_its_field(api: Api, changes: dict[str,
     assert not WebhookRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_there_are_not_more_of_them_than_a_run_may_write_messages_to(api: Api) -> None:
     for _ in range(webhooks.MAX_WEBHOOKS):
         assert api.post("/webhooks/", ASKED).status_code == 201

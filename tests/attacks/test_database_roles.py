@@ -66,7 +66,7 @@ def refused(roles: None, database_url: str) -> Iterator[Callable[[str], bool]]:
 
 def test_every_table_is_decided_on() -> None:
     """A new table is closed to workers until it is on a list."""
-    names = [*grant_roles.WORKER_WRITES, *grant_roles.WORKER_READS, *grant_roles.WEB_ONLY]
+    names = [*grant_roles.WORKER_WRITES, *grant_roles.WORKER_READS, *grant_roles.WEB_ONLY, *grant_roles.AUDIT]
     names += {table for _, table in grant_roles.WORKER_COLUMNS}
     tables = {model._meta.db_table for model in apps.get_models(include_auto_created=True)} | {"django_migrations"}
     assert sorted(names) == sorted(tables)

@@ -14,6 +14,7 @@ from evalboard.calling.calls import EndpointRefused
 from evalboard.core.secret_names import read_key_patterns
 from runs.models import EndpointRecord
 from tests.api.conftest import Api, api
+from tests.nightly import few
 from tests.scripted import ScriptedServer
 from tests.worker.openai_cases import answered, decode
 from worker.engines.named_secrets import read_headers
@@ -160,7 +161,7 @@ def test_a_setting_that_would_allow_everything_stops_the_start(setting: str) -> 
         read_key_patterns(setting.split(","))
 
 
-@pytest.mark.parametrize("host", [f"[{name}]" if ":" in name else name for name in THIS_MACHINE])
+@pytest.mark.parametrize("host", few([f"[{name}]" if ":" in name else name for name in THIS_MACHINE], 2))
 @pytest.mark.parametrize("service", ["database", "redis", "web"])
 def test_our_own_services_are_called_by_no_endpoint(api: Api, host: str, service: str, settings: Any) -> None:
     """An installation of one machine may call itself, on every other port; so may one that names this machine."""

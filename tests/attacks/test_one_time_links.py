@@ -65,6 +65,7 @@ def test_a_page_elsewhere_cannot_sign_somebody_in_as_another() -> None:
     assert page["Cache-Control"] == "no-store"
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db
 def test_adding_somebody_again_revives_nothing() -> None:
     ada, _ = add_person(name="ada", role="engineer", password="a long enough pass phrase")

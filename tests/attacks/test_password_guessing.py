@@ -50,6 +50,7 @@ def test_one_password_over_many_names_is_stopped(ada: Any) -> None:
     assert is_in(sign_in(password=PASSWORD, address="203.0.113.1")), "others go on"
 
 
+@pytest.mark.nightly
 def test_ones_own_account_does_not_start_the_count_of_an_address_anew(ada: Any) -> None:
     for n in range(login_guard.MAX_OF_ADDRESS - 1):
         sign_in(f"person-{n}")

@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from tests.attacks.confined_worker import list_left
+from tests.nightly import few
 from tests.waiting import wait_until
 from worker import sandbox_start
 from worker.engines.process import DeadlinePassed, LineTooLong
@@ -133,7 +134,7 @@ def test_one_process_breaks_out_nowhere(user: str) -> None:
     assert {name: answer for name, answer in tried.items() if answer not in ANSWERS.get(name, REFUSALS)} == {}
 
 
-@pytest.mark.parametrize("user", WIDE_USERS)
+@pytest.mark.parametrize("user", few(WIDE_USERS, 1))
 def test_several_processes_with_scratch_break_out_nowhere(user: str) -> None:
     tried = try_all(user, is_wide=True)
     assert {name: answer for name, answer in tried.items() if answer not in ANSWERS_WIDE.get(name, REFUSALS_WIDE)} == {}
@@ -155,7 +156,7 @@ def test_without_confinement_the_same_attempts_succeed() -> None:
     assert len(answer["damage"]) == 6  # the secret and how the worker runs, and a file
 
 
-@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("user", few(USERS, 2))
 def test_one_process_has_few_threads(user: str) -> None:
     code = """
 import threading
@@ -175,7 +176,7 @@ ends.set()
     assert 1 <= int(run(user, code)["out"]) <= (most if user.endswith("root") else 2 * most)
 
 
-@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("user", few(USERS, 2))
 def test_a_fork_bomb_of_one_process_is_one_process(user: str) -> None:
     answer = run(user, BOMB, seconds=1)
     assert answer["peak"] == 1
@@ -192,13 +193,13 @@ while True:
 """
 
 
-@pytest.mark.parametrize("user", WIDE_USERS)
+@pytest.mark.parametrize("user", few(WIDE_USERS, 1))
 def test_a_fork_bomb_of_eight_processes_is_eight(user: str) -> None:
     answer = run(user, BOMB, {"processes": 8}, seconds=2)
     assert answer["peak"] == 8 + 1  # and the one that waits for them
 
 
-@pytest.mark.parametrize("user", WIDE_USERS)
+@pytest.mark.parametrize("user", few(WIDE_USERS, 1))
 def test_a_daemon_ends_with_the_rest(user: str) -> None:
     code = """
 import os, sys, time
@@ -219,7 +220,7 @@ print("left", flush=True)
         assert answer["status"] == (3 if "exit" in rest else -signal.SIGKILL)
 
 
-@pytest.mark.parametrize("user", ["root", "docker-nobody"])
+@pytest.mark.parametrize("user", few(["root", "docker-nobody"], 1))
 def test_memory_ends_at_its_limit(user: str) -> None:
     code = """
 import mmap
@@ -233,7 +234,7 @@ for take in takes:
     assert run(user, code, {"memory_mb": 256})["out"] == "refused\n" * 3
 
 
-@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("user", few(USERS, 2))
 def test_a_program_sees_nothing_of_the_worker(user: str) -> None:
     code = """
 import fcntl, json, os
@@ -250,7 +251,7 @@ print(json.dumps([files, dict(os.environ), os.getcwd(), os.getsid(0) == os.getpi
 
 
 @pytest.mark.parametrize("user", WIDE_USERS)
-@pytest.mark.parametrize("confinement", [PLAIN, WIDE], ids=["one", "several"])
+@pytest.mark.parametrize("confinement", few([WIDE, PLAIN], 1), ids=["several", "one"])
 def test_a_program_ends_with_its_worker(user: str, confinement: dict[str, int]) -> None:
     command = [python_of(user), "-I", "-S", "-c", "import time; time.sleep(600)"]
     worker, line = prepare(user, command=command, confinement=confinement, readable=[], seconds=600)
@@ -294,7 +295,7 @@ print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(
     assert run(user, code)["status"] == -signal.SIGSYS
 
 
-@pytest.mark.parametrize("user", WIDE_USERS)
+@pytest.mark.parametrize("user", few(WIDE_USERS, 1))
 def test_scratch_is_empty_and_gone_afterwards(user: str) -> None:
     code = """
 import os, tempfile

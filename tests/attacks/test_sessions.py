@@ -76,6 +76,7 @@ def test_both_limits_are_settings(browser: Callable[[], Client], settings: Any) 
         assert not is_signed_in(client)
 
 
+@pytest.mark.nightly
 def test_a_session_from_before_the_limits_is_given_them(browser: Callable[[], Client]) -> None:
     client, began = browser(), time.time()
     session = client.session
@@ -133,6 +134,7 @@ def test_what_may_be_kept_still_says_so(browser: Callable[[], Client]) -> None:
     static.close()
 
 
+@pytest.mark.nightly
 def test_over_tls_cookies_are_of_this_host_only() -> None:
     program = """
 import django, json; django.setup()

@@ -21,6 +21,7 @@ from runs.release import decide_release, sign_release, suite_badge, verdict_chan
 from tests import build
 from tests.api.conftest import Api
 from tests.casts import cast
+from tests.nightly import few
 from tests.runs import judged
 
 pytestmark = pytest.mark.django_db
@@ -96,6 +97,7 @@ def test_loosened_thresholds_are_not_signed_under_the_old_name(inconclusive: Rel
         sign(inconclusive, mary)
 
 
+@pytest.mark.nightly
 def test_a_verdict_under_another_policy_is_not_signed(
     ship: ReleaseRecord, inconclusive: ReleaseRecord, mary: Any
 ) -> None:
@@ -125,6 +127,7 @@ def test_what_moved_by_right_is_no_attack(ship: ReleaseRecord, pair: tuple[RunRe
     assert [line["is_intact"] for line in exported()] == [True]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
@@ -207,6 +210,7 @@ def test_a_sign_off_names_the_token_it_was_made_with(ship: ReleaseRecord, mary: 
     assert exported()[0]["is_intact"] is False
 
 
+@pytest.mark.nightly
 def test_a_sign_off_on_the_page_names_the_session_and_does_not_give_it_away(ship: ReleaseRecord, mary: Any) -> None:
     client = Client()
     client.force_login(mary)
@@ -281,17 +285,20 @@ def read_everywhere(release: ReleaseRecord, viewer: Client, api: Api) -> set[int
 
 
 @pytest.mark.usefixtures("sealed")
-@pytest.mark.parametrize("was_read", [True, False], ids=["sealed before", "without a seal"])
+@pytest.mark.parametrize("was_read", few([True, False], 1), ids=["sealed before", "without a seal"])
 @pytest.mark.parametrize(
     "change",
-    [
-        "word = 'ship'",
-        "word = 'ship', seal = repeat('a', 64)",
-        "word = 'ship', seal_key = 'unknown'",
-        "word = 'ship', seal = '', seal_key = '', document_digest = ''",
-        "document = jsonb_set(document, '{gates,0,difference}', '12.5')",
-        "document = jsonb_set(document, '{gates,0,difference}', '12.5'), seal = ''",
-    ],
+    few(
+        [
+            "word = 'ship'",
+            "word = 'ship', seal = repeat('a', 64)",
+            "word = 'ship', seal_key = 'unknown'",
+            "word = 'ship', seal = '', seal_key = '', document_digest = ''",
+            "document = jsonb_set(document, '{gates,0,difference}', '12.5')",
+            "document = jsonb_set(document, '{gates,0,difference}', '12.5'), seal = ''",
+        ],
+        3,
+    ),
 )
 def test_a_verdict_written_into_the_database_is_shown_nowhere(
     inconclusive: ReleaseRecord, viewer: Client, api: Api, was_read: bool, change: str
@@ -308,6 +315,7 @@ def test_a_verdict_written_into_the_database_is_shown_nowhere(
         assert suite_badge(inconclusive.gates.get().suite.slug).verdict == ""
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("sealed")
 def test_loosened_thresholds_are_not_shown(ship: ReleaseRecord, viewer: Client, api: Api) -> None:
     assert read_everywhere(ship, viewer, api) == {200}

@@ -52,11 +52,15 @@ class Watched:
         """Pixels by which the page is wider than the window."""
         return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
-    def barriers(self) -> list[tuple[str, str, list[str]]]:
-        """Return all that axe finds on the page, of whatever impact: the address, the rule, the first elements."""
+    def barriers(self, *, with_contrast: bool = True) -> list[tuple[str, str, list[str]]]:
+        """Return all that axe finds on the page, of whatever impact: the address, the rule, the first elements.
+
+        Contrast is two thirds of its time. tests/frontend/test_css.py has the arithmetic of every pair of inks.
+        """
+        options = {"resultTypes": ["violations"], "rules": {"color-contrast": {"enabled": with_contrast}}}
         return [
             (self.page.url, item["id"], [node["html"][:160] for node in item["nodes"][:3]])
-            for item in Axe().run(self.page).response["violations"]
+            for item in Axe().run(self.page, options=options).response["violations"]
         ]
 
     def _heard(self, message: ConsoleMessage) -> None:

@@ -63,6 +63,7 @@ def test_both_pages_are_quiet_fit_and_have_no_barrier(runs, watch, theme, width)
     assert barriers == []
 
 
+@pytest.mark.nightly
 def test_keys_walk_both_sides_and_the_diverging_cases(runs, watch):
     watched = watch()
     watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk))  # whose order `n` follows

@@ -1,4 +1,4 @@
-"""Every address of the pages, by construction: it fits the window, and axe finds nothing."""
+"""Every address of the pages, by construction: it fits the window, and axe finds nothing. Contrast is nightly."""
 
 from typing import Any
 
@@ -26,6 +26,7 @@ NO_PAGES = {
     *("baseline_again", "experiment_cancel", "experiment_delete", "experiment_resume", "experiment_start", "bisect"),
     *("forced_pair", "logout", "logout_everywhere", "pair_replay", "release_sign_offs", "run_cancel", "run_repeats"),
     *("endpoint_fingerprint", "endpoint_price", "endpoint_try", "run_again", "run_complete", "follow", "unfollow"),
+    *("audit_export", "comments", "comment_withdraw", "person_link", "person_remove", "person_role", "session_end"),
     *("address_delete", "address_on", "address_test"),
     *("run_rescore", "same_model_back", "schedule_delete", "schedule_pause", "schedule_resume", "sign_offs_export"),
     *("suite_badge", "suite_baselines", "token_revoke", "tour_end", "webhook_delete", "webhook_on", "webhook_test"),
@@ -50,7 +51,7 @@ def test_every_page_fits_and_has_no_barrier(stored: Stored, watch: Any, theme: s
     for name in [name for name in routes if name not in NO_PAGES | ELSEWHERE]:
         opened = watched.page.goto(f"{watched.base}{known[name]}")
         assert is_page(opened.status, opened.headers), f"tell the walk about {name}"
-        found += [(name, *barrier) for barrier in watched.barriers()]
+        found += [(name, *barrier) for barrier in watched.barriers(with_contrast=False)]
         found += [(name, f"{box} scrolls sideways") for box in watched.page.evaluate(SCROLLING)]
         if watched.overflow():
             found.append((name, "is wider than the window"))

@@ -16,6 +16,7 @@ def options(page):
     return page.get_by_role("dialog", name="Find anything").get_by_role("option")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.DESK)
 def test_the_dialog_opens_finds_and_leads_there(stage, watch, theme, width):
     run = stage.run_in("finished")
@@ -143,6 +144,7 @@ def test_without_scripts_the_field_leads_to_a_page_with_the_same_list(stage, wat
     assert watched.complaints == []
 
 
+@pytest.mark.nightly
 def test_the_dialog_does_what_may_be_done_to_the_page_and_to_what_it_finds(stage, watch):
     run = stage.run_in("finished")
     watched = watch(role="release manager")

@@ -11,6 +11,7 @@ from tests.browser import looks
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_answers_are_labelled_with_two_keys(stage: Any, watch: Any, theme: str, width: int) -> None:
     run = stage.run_in("finished")

@@ -10,6 +10,7 @@ from tests import probes
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.nightly
 def test_a_list_of_runs_follows_and_keeps_ticks_focus_and_place(stage, watch):
     runs = [stage.start() for _ in range(30)]
     watched = watch()

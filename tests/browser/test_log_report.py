@@ -47,6 +47,7 @@ def scored(tmp_path):
     return paths
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_file_is_quiet_fits_and_has_no_barrier(opened, theme, width):
     logs = (LOGS / "inspect" / "fp32_baseline.eval", LOGS / "inspect" / "bf16_candidate.eval")

@@ -90,6 +90,7 @@ def test_arrow_keys_walk_the_tokens_and_the_address_follows(stage, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_keys_lead_to_the_next_case_to_the_search_and_to_help(stage, watch):
     run = stage.run_in("finished")
     watched = watch()

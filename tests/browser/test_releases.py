@@ -82,6 +82,7 @@ def test_a_release_prints_to_one_page_without_what_only_a_screen_can_use(transac
     assert "dark" not in ground
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["no_ship", *nightly(["ship", "inconclusive", "noisy", "not_comparable", "service"])])
 def test_a_release_is_read_in_350_words_and_signed_in_three_clicks_from_the_board(transactional_db: Any, watch, kind):
     made = _service() if kind == "service" else release_runs.of_kind(kind)
@@ -171,6 +172,7 @@ def test_an_end_date_is_asked_for_only_where_it_is_waived(transactional_db: Any,
     watched.check()
 
 
+@pytest.mark.nightly
 def test_a_page_that_is_open_follows_the_repeats_that_were_asked_for(transactional_db: Any, watch):
     made = release_runs.of_kind("inconclusive")
     watched = watch()

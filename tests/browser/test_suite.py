@@ -31,6 +31,7 @@ def watch_as(watch):
     return opened
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_chart_is_drawn_fits_and_has_no_barrier(made, watch, theme, width):
     watched = watch(theme=theme, width=width)

@@ -63,6 +63,7 @@ def test_a_form_sent_after_its_session_ended_comes_back_as_it_was_typed(mira, wa
     watched.check()
 
 
+@pytest.mark.nightly
 def test_a_list_that_follows_leads_to_sign_in_and_back_to_what_was_typed(mira, watch):
     watched = watch()
     page = watched.open("/probes/")
@@ -75,6 +76,7 @@ def test_a_list_that_follows_leads_to_sign_in_and_back_to_what_was_typed(mira, w
     watched.check()
 
 
+@pytest.mark.nightly
 def test_a_form_of_before_a_second_sign_in_is_opened_again_as_it_was_typed(mira, watch):
     watched = watch()
     page = watched.open("/probes/")
@@ -102,6 +104,7 @@ def test_what_was_typed_does_not_outlive_a_sign_out(mira, watch):
     expect(page.get_by_text(AGAIN)).to_be_hidden()
 
 
+@pytest.mark.nightly
 def test_after_the_back_button_a_form_that_was_sent_makes_no_second(mira, watch):
     watched = watch()
     page = watched.open("/runs/new/")
@@ -116,6 +119,7 @@ def test_after_the_back_button_a_form_that_was_sent_makes_no_second(mira, watch)
     watched.check()
 
 
+@pytest.mark.nightly
 def test_two_browsers_cancel_and_complete_one_run(stage, watch):
     """The second acts on a page of before: without scripts, which would have loaded it again."""
     run = stage.run_in("running")
@@ -136,6 +140,7 @@ def test_two_browsers_cancel_and_complete_one_run(stage, watch):
     one.check()
 
 
+@pytest.mark.nightly
 def test_two_people_sign_one_release(transactional_db, watch):
     made = release_runs.of_kind("ship")
     one, two = watch(role="release manager"), watch(role="release manager", name="noor")
@@ -157,6 +162,7 @@ def test_two_people_sign_one_release(transactional_db, watch):
     one.check()
 
 
+@pytest.mark.nightly
 def test_two_people_edit_one_suite(stage, watch):
     people = [watch(), watch(name="noor")]
     for watched, target in zip(people, ("red", "blue"), strict=True):

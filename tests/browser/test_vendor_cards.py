@@ -9,6 +9,7 @@ from tests.vendors import without_choice
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_card_is_quiet_fits_and_has_no_barrier(stage, watch, theme, width):
     probes.vendor_probed("maker")

@@ -31,6 +31,7 @@ def test_nothing_said_is_64_and_says_what_to_set(evalboard: Call) -> None:
     assert (done.returncode, "Set EVALBOARD_URL and EVALBOARD_TOKEN" in done.stderr) == (64, True)
 
 
+@pytest.mark.nightly
 def test_the_server_that_make_up_started_is_found_in_the_data_folder(
     evalboard: Call, environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -65,6 +65,7 @@ def test_a_server_that_is_not_up_yet_is_waited_for(evalboard: Call, gateway: Gat
     assert (done.returncode, "100.0 points" in done.stdout, RunRecord.objects.count()) == (0, True, 1)
 
 
+@pytest.mark.nightly
 def test_a_server_that_restarts_is_waited_for(evalboard: Call, gateway: Gateway) -> None:
     run = build.run(repeats=1)
 

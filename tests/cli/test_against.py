@@ -91,6 +91,7 @@ def test_the_exit_code_is_the_verdict(
     assert sentence == release.verdict.document["summary"]  # type: ignore[union-attr]
 
 
+@pytest.mark.nightly
 def test_both_sides_asked_for_in_turn_are_judged_by_each_other(evalboard: Call, transactional_db: None) -> None:
     judged.suite()
     judged.policy()
@@ -175,6 +176,7 @@ def test_as_many_rough_repeats_as_a_verdict_takes_are_a_lean_all_the_same(evalbo
     assert (done.returncode, body["release"]["verdict"], body["lean"]) == (0, "no_ship", "no_ship")
 
 
+@pytest.mark.nightly
 def test_a_rough_profile_without_a_baseline_is_0_and_says_how_to_make_one(
     evalboard: Call, mixed: BucketRecord, tmp_path: Path
 ) -> None:
@@ -226,6 +228,7 @@ def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_to_its_verdict(evalboa
     assert run.status == "queued"
 
 
+@pytest.mark.nightly
 def test_the_ci_says_which_commit_it_was(evalboard: Call, baseline: RunRecord) -> None:
     github = {"GITHUB_ACTIONS": "true", "GITHUB_SHA": "0f3a", "GITHUB_REF": "refs/pull/12/merge"}
     named = ("--repeats", "1", "--label", "branch=mine")

@@ -9,6 +9,7 @@ import pytest
 
 from runs.models import LabelRecord, RunRecord
 from tests import build
+from tests.nightly import few
 
 Call = Callable[..., "CompletedProcess[str]"]
 CSV = "case,repeat,text,label\nsky,1,,right\nsea,,red,wrong\na/b c,2,,Right\n"
@@ -49,7 +50,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", few(BAD, 3))
 def test_a_file_that_names_no_answer_is_refused_with_its_place(
     evalboard: Call, run: RunRecord, tmp_path: Path, name: str
 ) -> None:

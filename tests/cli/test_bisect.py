@@ -34,6 +34,7 @@ def serve_all() -> None:
         reconcile()
 
 
+@pytest.mark.nightly
 def test_a_bisect_is_planned_confirmed_and_printed_in_every_form(evalboard: Call, runs: tuple[str, str]) -> None:
     done = evalboard("bisect", *runs, "--cases", "1")
     planned = ExperimentRecord.objects.get()

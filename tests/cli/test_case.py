@@ -26,6 +26,7 @@ def test_it_prints_the_claim_the_runs_and_the_distinct_answers(evalboard: Call, 
     assert lines[-1].endswith("/suites/colours/cases/sea/")
 
 
+@pytest.mark.nightly
 def test_decode_starts_a_replay_on_each_endpoint_that_ran_it(evalboard: Call, run: RunRecord) -> None:
     newer = build.finished_run()
     build.finished_run(on="second")

@@ -65,6 +65,7 @@ def judge(environment: dict[str, str], tmp_path: Path) -> Judge:
     return call
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize(
     ("suite", "code", "word"),

@@ -60,6 +60,7 @@ def test_targeted_repeats_are_said_and_counted_nowhere(evalboard: Call, transact
     assert [line for line in before if line not in after] == []
 
 
+@pytest.mark.nightly
 def test_what_forbids_to_compare_is_said_and_is_no_failure(evalboard: Call, transactional_db: None) -> None:
     baseline, candidate = judged.run(), judged.run(by=build.process(build.bucket("bfloat16")))
     done = evalboard("compare", str(baseline.pk), str(candidate.pk))

@@ -71,6 +71,18 @@ def test_one_is_added_with_every_option_and_listed(evalboard: Call, as_admin: di
     assert row_as_json["auth"] == "MINI_API_KEY"
 
 
+def test_a_model_that_workers_load_is_added_with_its_adapter(evalboard: Call, as_admin: dict[str, str]) -> None:
+    base, adapter = (str(site.MODEL_ROOTS[0] / name) for name in ("paint-1b", "tone-v2"))
+    own = ("endpoint", "add", "tone", "--model", base, "--adapter", adapter, "--dtype", "bfloat16")
+    added = evalboard(*own, "--max-model-len", "4096", "--pipeline-parallel-size", "2", **as_admin)
+    words = "Endpoint tone is there: adapter tone-v2 on paint-1b, bfloat16, loaded by the workers of pool default.\n"
+    assert (added.returncode, added.stdout) == (0, words)
+    row = EndpointRecord.objects.get()
+    assert (row.line, row.max_model_len, row.sizes) == ("paint-1b", 4096, (1, 2))
+    refused = evalboard(*own[:2], "mixed", *own[3:], "--base-url", "https://api.example.com/v1", **as_admin)
+    assert (refused.returncode, "model.adapter" in refused.stderr) == (64, True)
+
+
 def test_one_is_told_what_its_answers_mean(evalboard: Call, as_admin: dict[str, str]) -> None:
     evalboard(*ADD, **as_admin)
     assert (

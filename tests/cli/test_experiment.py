@@ -83,6 +83,7 @@ def test_an_experiment_is_followed_to_its_end_and_printed(evalboard: Call, endpo
     assert table[2].startswith("order,")
 
 
+@pytest.mark.nightly
 def test_one_that_ended_early_is_told_by_the_exit_code(evalboard: Call, endpoint: str) -> None:
     evalboard(*ASKED, "--yes")
     experiment = ExperimentRecord.objects.get()

@@ -20,6 +20,7 @@ from evalboard.core.archive import RunArchive
 from runs.models import RunRecord
 from tests import build
 from tests.frontend import stage, two_runs
+from tests.nightly import few
 from tests.runs import judged
 from tests.servers import free_port
 
@@ -48,6 +49,7 @@ def test_a_run_is_written_under_a_name_of_its_own(
         assert archive.manifest["run"]["id"] == str(run.pk)
 
 
+@pytest.mark.nightly
 def test_a_run_of_the_server_is_a_side_of_diff(evalboard: Call, variables: dict[str, str], tmp_path: Path) -> None:
     run, path = run_of_three(), tmp_path / "run.zip"
     assert evalboard("export", str(run.pk), "--to", str(path)).returncode == 0
@@ -83,7 +85,7 @@ def test_a_release_is_written_and_judged_again_from_its_file(
     assert evalboard("export", "--release", str(release.pk), "--cases", "csv").returncode == 64
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("form", few(["csv", "jsonl"], 1))
 def test_cases_are_written_as_a_table(evalboard: Call, tmp_path: Path, form: str) -> None:
     run, path = run_of_three(), tmp_path / "out" / f"cases.{form}"
     path.parent.mkdir()
@@ -97,6 +99,7 @@ def test_cases_are_written_as_a_table(evalboard: Call, tmp_path: Path, form: str
     assert [found.name for found in path.parent.iterdir()] == [path.name]
 
 
+@pytest.mark.nightly
 def test_the_pairs_of_a_comparison_are_written(evalboard: Call, tmp_path: Path, settings: Any) -> None:
     stage.stage(model_root=settings.MODEL_ROOTS[0], n_cases=6)
     ours, theirs = two_runs.near_tie(2)
@@ -212,13 +215,16 @@ ZIP, CSV, JSONL = "application/zip", "text/csv; charset=utf-8", "application/x-n
 
 @pytest.mark.parametrize(
     ("arguments", "body", "announced", "headers", "said"),
-    [
-        ((), b"PK half", 100, {"Content_Type": ZIP}, "does not answer, or no longer"),
-        ((), b"PK half", None, {"Content_Type": ZIP}, "not whole, so nothing was kept"),
-        (("--cases", "csv"), b"a\r\n1\r\n", None, {"Content_Type": CSV, "X_Row_Count": "2"}, "1 of 2 rows came"),
-        (("--cases", "csv"), b'a\r\n"1\r\n2', None, {"Content_Type": CSV, "X_Row_Count": "2"}, "1 of 2 rows came"),
-        (("--cases", "jsonl"), b"{}\n{}\n", None, {"Content_Type": JSONL, "X_Row_Count": "3"}, "2 of 3 rows came"),
-    ],
+    few(
+        [
+            ((), b"PK half", 100, {"Content_Type": ZIP}, "does not answer, or no longer"),
+            ((), b"PK half", None, {"Content_Type": ZIP}, "not whole, so nothing was kept"),
+            (("--cases", "csv"), b"a\r\n1\r\n", None, {"Content_Type": CSV, "X_Row_Count": "2"}, "1 of 2 rows came"),
+            (("--cases", "csv"), b'a\r\n"1\r\n2', None, {"Content_Type": CSV, "X_Row_Count": "2"}, "1 of 2 rows came"),
+            (("--cases", "jsonl"), b"{}\n{}\n", None, {"Content_Type": JSONL, "X_Row_Count": "3"}, "2 of 3 rows came"),
+        ],
+        2,
+    ),
     ids=["connection broken", "archive cut by a proxy", "csv cut", "csv cut in a cell", "jsonl cut"],
 )
 def test_what_comes_in_part_is_4_and_leaves_no_file(

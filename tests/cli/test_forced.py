@@ -48,7 +48,13 @@ def test_what_it_takes_is_said_without_asking_for_it(evalboard: Call, run: RunRe
     assert not ForcedScoringRecord.objects.exists()
 
 
-@pytest.mark.parametrize("chosen", [("--tag", "tag-1", "--repeats", "2"), ("--cases", "sea", "--repeats", "2")])
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        ("--tag", "tag-1", "--repeats", "2"),
+        pytest.param(("--cases", "sea", "--repeats", "2"), marks=pytest.mark.nightly),
+    ],
+)
 def test_what_it_takes_is_of_the_answers_that_are_chosen(
     evalboard: Call, run: RunRecord, chosen: tuple[str, ...]
 ) -> None:
@@ -60,6 +66,7 @@ def test_what_it_takes_is_of_the_answers_that_are_chosen(
     assert not ForcedScoringRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_cases_repeats_and_another_run_s_stack_are_sent_along(evalboard: Call, run: RunRecord) -> None:
     other = build.finished_run(on="other")
     asked = ("force", str(run.pk), "--as", str(other.pk), "--cases", "sky, sea", "--repeats", "2")
@@ -68,12 +75,14 @@ def test_cases_repeats_and_another_run_s_stack_are_sent_along(evalboard: Call, r
     assert (scoring.endpoint.slug, scoring.repeats, scoring.n_answers) == ("other", [2], 2)
 
 
+@pytest.mark.nightly
 def test_a_tag_is_sent_along(evalboard: Call, run: RunRecord) -> None:
     asked = ("force", str(run.pk), "--on", "other", "--tag", "tag-1")
     evalboard(*asked, meanwhile=[(": queued, 0 of 2 answers\n", ctrl_c)])
     assert ForcedScoringRecord.objects.get().n_answers == 2
 
 
+@pytest.mark.nightly
 def test_json_is_the_scoring_and_nothing_else(evalboard: Call, run: RunRecord) -> None:
     done = evalboard("force", str(run.pk), "--on", "other", "--json", meanwhile=[(QUEUED, finish)])
     assert json.loads(done.stdout)["figures"]["n_responses"] == 4
@@ -81,6 +90,7 @@ def test_json_is_the_scoring_and_nothing_else(evalboard: Call, run: RunRecord) -
     assert (again.returncode, again.stderr) == (0, "")
 
 
+@pytest.mark.nightly
 def test_a_scoring_without_any_trace_is_4_and_says_why(evalboard: Call, run: RunRecord) -> None:
     done = evalboard("force", str(run.pk), "--on", "other", meanwhile=[(QUEUED, lambda: finish(dies_on=(0, 1, 2)))])
     assert (done.returncode, done.stdout.splitlines()[-1]) == (4, "It died.")

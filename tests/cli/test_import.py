@@ -47,6 +47,7 @@ def test_a_large_log_is_waited_for(
     assert ImportRecord.objects.count() == 1
 
 
+@pytest.mark.nightly
 def test_suite_and_format_are_sent_and_json_is_the_whole_answer(evalboard: Call, log: str) -> None:
     build.suite("colours", ["sky", "sea"])
     done = evalboard("import", log, "--format", "batch", "--suite", "colours", "--json")
@@ -76,6 +77,7 @@ def test_a_server_that_is_not_there_is_4(evalboard: Call, log: str) -> None:
     assert (done.returncode, "does not answer" in done.stderr) == (4, True)
 
 
+@pytest.mark.nightly
 def test_a_folder_gives_its_logs_compressed_ones_too_and_says_what_it_left_out(evalboard: Call, tmp_path: Path) -> None:
     (tmp_path / "logs" / "monday").mkdir(parents=True)
     (tmp_path / "logs" / ".cache").mkdir()
@@ -91,6 +93,7 @@ def test_a_folder_gives_its_logs_compressed_ones_too_and_says_what_it_left_out(e
     assert [each["name"] for each in ImportRecord.objects.get().files] == ["a.jsonl", "b.jsonl.gz", "c.jsonl.zst"]
 
 
+@pytest.mark.nightly
 def test_a_log_comes_by_standard_input(variables: dict[str, str], environment: dict[str, str]) -> None:
     command = [sys.executable, "-m", "evalboard", "import", "-"]
     log = gzip.compress(b'{"case": "sky", "answer": "blue"}\n')
@@ -99,6 +102,7 @@ def test_a_log_comes_by_standard_input(variables: dict[str, str], environment: d
     assert [each["name"] for each in ImportRecord.objects.get().files] == ["stdin"]
 
 
+@pytest.mark.nightly
 def test_more_logs_than_go_at_once_are_sent_one_group_after_another(evalboard: Call, tmp_path: Path) -> None:
     for n in range(22):
         line = {"suite": f"suite {n}", "case": "sky", "answer": "blue", "score": 1}

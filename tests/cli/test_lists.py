@@ -17,6 +17,7 @@ def stored(transactional_db: None) -> None:
     build.run()
 
 
+@pytest.mark.nightly
 def test_schedules_are_made_listed_paused_resumed_and_deleted(evalboard: Call, stored: None) -> None:
     run = ("--cron", "0 3 * * 1", "--endpoint", "local", "--suite", "colours", "--repeats", "3")
     done = evalboard("schedule", "add", "nightly", *run, "--time-zone", "Europe/Berlin")
@@ -54,6 +55,7 @@ def test_a_profile_is_added_by_who_may(evalboard: Call, stored: None) -> None:
     assert done.stdout.startswith("own v1, Our own. Digest "), done.stderr
 
 
+@pytest.mark.nightly
 def test_what_would_decide_a_release_is_shown_and_started(evalboard: Call, transactional_db: None) -> None:
     judged.policy()
     sides = str(judged.open_run().pk), "--baseline", str(judged.run().pk), "--policy", "lenient"

@@ -124,6 +124,7 @@ def test_a_run_is_scored_in_the_trainer_s_place(evalboard: Call, run: RunRecord)
     assert lines[-1].endswith(f"/forced/{scoring.pk}/, forced scoring {scoring.pk}")
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_far_off_has_its_gate(evalboard: Call, run: RunRecord) -> None:
     done = evalboard(
         "on-policy", str(run.pk), "--on", "trainer", "--profile", "pinned", "--json", meanwhile=[(QUEUED, finish(0.25))]
@@ -158,6 +159,7 @@ def test_every_state_has_an_exit_code() -> None:
     assert set(CODES) == set(OnPolicyState.__args__)
 
 
+@pytest.mark.nightly
 def test_rollouts_are_stored_with_the_address_of_their_tokens(evalboard: Call, written: Write, db: None) -> None:
     lines = rollouts.rows(planted=(3, 17))
     trainer = written("trainer.jsonl", [{**row, "logprobs": row["trainer_logprobs"]} for row in lines])
@@ -173,6 +175,7 @@ def test_rollouts_are_stored_with_the_address_of_their_tokens(evalboard: Call, w
     assert shown.stdout.startswith(f"Forced scoring {scoring.pk} of run {scoring.run_id} by its trainer: finished.")
 
 
+@pytest.mark.nightly
 def test_draws_at_another_temperature_pass_no_gate(evalboard: Call, transactional_db: None) -> None:
     build.endpoint("trainer")
     run = build.finished_run(under="sampled")

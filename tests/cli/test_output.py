@@ -103,6 +103,7 @@ def test_a_report_is_written_all_the_same(board: str, tmp_path: Path, reader: st
     assert (code, (tmp_path / "out.md").exists()) == (1, True)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("reader", ["| true", *nightly(["--json > /dev/full"])])
 def test_what_other_commands_judge_keeps_its_code(board: str, tmp_path: Path, reader: str) -> None:
     for name, logprob in (("sampler", -0.1), ("trainer", -1.5)):
@@ -121,7 +122,7 @@ def test_what_other_commands_judge_keeps_its_code(board: str, tmp_path: Path, re
         pytest.param("--help | true", 141, "", id="help", marks=pytest.mark.nightly),
         pytest.param("release --help | true", 141, "", id="help of a command", marks=pytest.mark.nightly),
         pytest.param("wait 2 2>&1 | true", 141, "", id="it closes before the run has ended", marks=pytest.mark.nightly),
-        pytest.param("wait 1 | true", 4, "", id="the run failed"),
+        pytest.param("wait 1 | true", 4, "", id="the run failed", marks=pytest.mark.nightly),
         pytest.param("wait 0 | true", 0, "", id="the run finished", marks=pytest.mark.nightly),
         pytest.param("wait x 2>&1 | true", 64, "", id="wrong use", marks=pytest.mark.nightly),
         pytest.param("endpoint list > /dev/full", 4, FULL, id="a full disk"),

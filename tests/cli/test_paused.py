@@ -14,6 +14,7 @@ from runs.probes.read import probe_detail
 from runs.run import run_report
 from tests import build
 from tests.cli.conftest import ctrl_c
+from tests.nightly import few
 from tests.servers import free_port
 from worker.runner import Runner
 
@@ -57,11 +58,14 @@ def abroad(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("abroad")
 @pytest.mark.parametrize(
     "arguments",
-    [
-        pytest.param(("endpoint", "check", "hosted", "--wait"), id="check"),
-        pytest.param(("probe", "hosted", "--kind", "routing", "--set", "calls=3"), id="probe"),
-        pytest.param(("run", "colours", "--endpoint", "hosted", "--profile", "fast", "--wait"), id="run"),
-    ],
+    few(
+        [
+            pytest.param(("endpoint", "check", "hosted", "--wait"), id="check"),
+            pytest.param(("probe", "hosted", "--kind", "routing", "--set", "calls=3"), id="probe"),
+            pytest.param(("run", "colours", "--endpoint", "hosted", "--profile", "fast", "--wait"), id="run"),
+        ],
+        1,
+    ),
 )
 def test_a_server_that_refuses_every_call(
     evalboard: Call, endpoint: EndpointRecord, work: Callable[[], None], arguments: tuple[str, ...]

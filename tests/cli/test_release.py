@@ -13,6 +13,7 @@ from runs.run import add_repeats
 from tests import build, judged
 from tests.cli.conftest import ctrl_c
 from tests.judged import N_CASES
+from tests.nightly import few
 
 Call = Callable[..., "CompletedProcess[str]"]
 
@@ -136,6 +137,7 @@ def test_several_gates_are_a_table_and_an_advisory_one_does_not_decide(evalboard
     assert both.returncode == 1
 
 
+@pytest.mark.nightly
 def test_it_waits_for_a_candidate_that_is_still_at_work(evalboard: Call, baseline: RunRecord) -> None:
     candidate = build.run(SuiteVersionRecord.objects.get(), repeats=5)
 
@@ -151,7 +153,7 @@ def test_it_waits_for_a_candidate_that_is_still_at_work(evalboard: Call, baselin
     assert done.stdout.startswith(f"Release {ReleaseRecord.objects.get().pk}: ship. http")
 
 
-@pytest.mark.parametrize("status", ["failed", "cancelled"])
+@pytest.mark.parametrize("status", few(["failed", "cancelled"], 1))
 def test_waiting_for_a_run_that_comes_to_nothing_is_4(
     evalboard: Call, pair: tuple[RunRecord, RunRecord], status: str
 ) -> None:
@@ -163,6 +165,7 @@ def test_waiting_for_a_run_that_comes_to_nothing_is_4(
     assert not ReleaseRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_ctrl_c_leaves_the_runs_going_and_says_how_to_come_back(
     evalboard: Call, pair: tuple[RunRecord, RunRecord]
 ) -> None:

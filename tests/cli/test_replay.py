@@ -14,6 +14,7 @@ from runs.models import ReplayRecord, RunRecord
 from runs.replays import claim_replay, finish_replay, record_result
 from tests import build
 from tests.cli.conftest import Step, ctrl_c
+from tests.nightly import few
 from tests.runs.test_replays import result
 
 Call = Callable[..., "CompletedProcess[str]"]
@@ -51,6 +52,7 @@ def test_a_replay_is_asked_for_followed_and_read(evalboard: Call, run: RunRecord
     assert replay.created_by is not None
 
 
+@pytest.mark.nightly
 def test_a_sweep_prints_a_line_for_each_variant_and_what_they_say(evalboard: Call, run: RunRecord) -> None:
     asked = ("replay", str(run.pk), "sky", "--batch-sizes", "1, 2,16", "--dtype", "float16")
     done = evalboard(*asked, meanwhile=finishing(3, "no kernel"))
@@ -79,6 +81,7 @@ def test_a_replay_that_gave_no_answer_is_4_and_says_why(evalboard: Call, run: Ru
     assert ": failed. http://" in done.stdout
 
 
+@pytest.mark.nightly
 def test_json_is_the_replay_and_nothing_else(evalboard: Call, run: RunRecord) -> None:
     done = evalboard("replay", str(run.pk), "sky", "--json", meanwhile=finishing(1))
     replay = ReplayRecord.objects.get()
@@ -88,6 +91,7 @@ def test_json_is_the_replay_and_nothing_else(evalboard: Call, run: RunRecord) ->
     assert (again.returncode, json.loads(again.stdout), again.stderr) == (0, body, "")
 
 
+@pytest.mark.nightly
 def test_ctrl_c_leaves_the_replay_going_and_says_how_to_come_back(evalboard: Call, run: RunRecord) -> None:
     done = evalboard("replay", str(run.pk), "sky", meanwhile=[(": queued, 0 of 1 variants\n", ctrl_c)])
     replay = ReplayRecord.objects.get()
@@ -147,6 +151,7 @@ def test_a_request_of_production_is_decoded_and_its_answer_printed(
     assert (empty, text) == ("", "blue")
 
 
+@pytest.mark.nightly
 def test_a_case_under_another_profile_is_labelled(evalboard: Call, run: RunRecord) -> None:
     create_profile(slug="warm", title="", settings=DEFAULT_PROFILES["fast"]["settings"])
     done = evalboard("replay", str(run.pk), "sky", "--profile", "warm", meanwhile=finishing(1))
@@ -156,11 +161,14 @@ def test_a_case_under_another_profile_is_labelled(evalboard: Call, run: RunRecor
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("{", "is no JSON: "),
-        ('{"messages": []}', "body.messages: must be a list of 1 to 1000 messages"),
-        ('{"messages": [{"role": "user", "content": "a"}], "max_tokens": 9000}', "leave no room for a prompt"),
-    ],
+    few(
+        [
+            ("{", "is no JSON: "),
+            ('{"messages": []}', "body.messages: must be a list of 1 to 1000 messages"),
+            ('{"messages": [{"role": "user", "content": "a"}], "max_tokens": 9000}', "leave no room for a prompt"),
+        ],
+        1,
+    ),
 )
 def test_a_body_that_is_none_is_64_and_says_why(
     evalboard: Call, run: RunRecord, tmp_path: Path, text: str, said: str

@@ -34,6 +34,7 @@ def test_a_run_by_itself_lists_what_failed_and_what_is_missing(evalboard: Call, 
     assert f"/runs/{run.pk}/repeats/1/cases/sea/)" in summary.read_text()
 
 
+@pytest.mark.nightly
 def test_a_release_has_a_testsuite_for_each_suite(evalboard: Call, transactional_db: None, tmp_path: Path) -> None:
     judged.policy()
     shapes = judged.suite("shapes")

@@ -105,6 +105,7 @@ def test_a_run_is_completed_instead_of_a_new_one(evalboard: Call) -> None:
     assert RunRecord.objects.get().status == "queued"
 
 
+@pytest.mark.nightly
 def test_a_run_is_run_again_with_its_settings(evalboard: Call) -> None:
     evalboard(*ASKED, "--repeats", "2", "--label", "commit=1f3a")
     run = RunRecord.objects.get()

@@ -19,11 +19,12 @@ import pytest
 from evalboard.cli.scorer_files import write_program
 from evalboard.core.scoring import check_spec, read_reply
 from evalboard.scorers import serve
-from runs.models import RunRecord
+from runs.models import EndpointRecord, RunRecord
 from runs.run import cancel_run
-from runs.suites import push_suite
+from runs.suites import push_suite, rescore_run
 from tests import build, own_scorers
 from tests.cli.conftest import ROOT
+from tests.scripted import ScriptedServer, ok
 from worker.runner import Runner
 
 Call = Callable[..., "CompletedProcess[str]"]
@@ -65,6 +66,7 @@ def test_what_a_scorer_would_change_is_printed_once_a_worker_has_scored(
     assert (as_json["waiting"], as_json["n_cases"], as_json["cases"]) == (False, 0, [])
 
 
+@pytest.mark.nightly
 def test_why_answers_stay_unscored_is_printed_whole(
     evalboard: Call, run: RunRecord, worker: Runner, settings: Any
 ) -> None:
@@ -75,6 +77,24 @@ def test_why_answers_stay_unscored_is_printed_whole(
     tested = evalboard("scorer", "test", "colours", "--scorer", "forking", meanwhile=meanwhile)
     assert "3 cases would have no score.\n  Unscored: The scorer forking ended." in tested.stdout
     assert "fork" in tested.stdout.splitlines()[3].rpartition("It wrote: ")[2], "the end of its words is there"
+
+
+def test_a_judge_scores_a_run_once_more(evalboard: Call, run: RunRecord, worker: Runner, settings: Any) -> None:
+    settings.ENDPOINT_HOSTS = frozenset({"127.0.0.1"})
+    says = {"index": 0, "message": {"content": "yes"}, "finish_reason": "stop"}
+    judge: Any = {"kind": "judge", "endpoint": "jury", "profile": run.profile.slug, "template": "Is {{answer}} right?"}
+    judge |= {"reads": {"choice": {"yes": 1, "no": 0}}, "anchors": 0}
+    with ScriptedServer(ok(choices=[says])) as jury:
+        named = {"slug": "jury", "engine": "openai", "model_repo": "lab/jury", "dtype": "", "max_model_len": None}
+        EndpointRecord.objects.create(**named, base_url=jury.base_url)
+        rescore_run(run_id=run.pk, scorer=judge)
+        worker.work()
+        meanwhile = [("The judge jury begins within 15 seconds.", worker.work)]
+        asked = ("scorer", "judge-again", str(run.pk), "--scorer", json.dumps(judge))
+        again = evalboard(*asked, meanwhile=meanwhile)
+    assert again.returncode == 0, again.stderr
+    assert "jury judged it: 9 judgements" in again.stdout
+    assert "with judge, asked again (judging 2) in place of exact: +33.3 from 66.7." in again.stdout
 
 
 def test_a_scorer_is_adopted_by_its_name_and_pushed_with(
@@ -107,6 +127,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.nightly
 def test_a_new_package_is_whole_and_its_test_passes(evalboard: Call, folder: Path) -> None:
     made = evalboard("scorer", "new", "our.Folded")
     files = [line.removeprefix("wrote ") for line in made.stdout.splitlines()]
@@ -143,6 +164,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.nightly
 def test_the_commands_of_the_docs_lead_from_a_new_program_to_its_adoption(
     evalboard: Call, folder: Path, settings: Any, transactional_db: None
 ) -> None:

@@ -123,6 +123,7 @@ def test_a_case_is_tried_and_nothing_is_stored(evalboard: Call, written: Write) 
     assert not SuiteVersionRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_what_i_follow_is_listed_and_stopped(evalboard: Call) -> None:
     build.suite()
     nowhere = evalboard("follow", "suite", "colours")

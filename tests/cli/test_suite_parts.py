@@ -52,6 +52,7 @@ def offsets(addresses: list[str]) -> list[int]:
     return [int(address.split("/parts/")[1].split("/")[0]) for address in addresses if "/parts/" in address]
 
 
+@pytest.mark.nightly
 def test_a_large_file_goes_in_parts_and_is_the_same_version(
     evalboard: Call, file: str, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_push_that_broke_off_goes_on_from_what_is_there(evalboard: Call, file:
     assert (UploadRecord.objects.count(), SuiteVersionRecord.objects.get().n_cases) == (1, 9)
 
 
+@pytest.mark.nightly
 def test_an_upload_whose_opening_was_not_answered_is_gone_on_with(evalboard: Call, file: str, gateway: Gateway) -> None:
     gateway.loses_an_answer = True  # to the request that opens the upload
     broken = evalboard("suite", "push", file, EVALBOARD_URL=gateway.url)

@@ -121,7 +121,7 @@ def test_lines_without_a_scorer_come_by_standard_input_and_are_named_by_their_pr
     assert sorted(case.id[:7] for case in run.cases) == ["7", "prompt-"]
     assert (run.scorers, run.slug.startswith("cases-")) == ((), True)
     code, _, err = call("trace", write(tmp_path / "none.jsonl", {"question": "?"}), *at(server, tmp_path / "b.jsonl"))
-    assert (code, "exactly one of prompt and messages must be given" in err) == (WRONG_USE, True)
+    assert (code, "exactly one of prompt, messages and completion must be given" in err) == (WRONG_USE, True)
 
 
 @pytest.mark.parametrize("api", ["completions", "responses"])

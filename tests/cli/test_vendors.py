@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from subprocess import CompletedProcess
 
+import pytest
+
 from evalboard.core.probes import ProbeExchange
 from runs.models import ProbeRecord
 from tests import build, probes
@@ -38,6 +40,7 @@ def test_a_card_is_printed_and_a_fault_is_1(evalboard: Call) -> None:
     assert evalboard("vendors", "colours", "--endpoints", "b", "--format", "pdf").returncode == 64
 
 
+@pytest.mark.nightly
 def test_endpoints_and_reference_are_measured_first(evalboard: Call) -> None:
     build.suite("colours")
     for slug in ("pinned", "fast"):

@@ -95,6 +95,7 @@ def test_what_was_scored_in_part_elsewhere_or_otherwise_is_not_used(evalboard: C
     assert ForcedScoringRecord.objects.latest("pk").profile.slug == "pinned"
 
 
+@pytest.mark.nightly
 def test_too_few_tokens_are_2(evalboard: Call, runs: Runs) -> None:
     few = build.finished_run(["blue"], version=build.suite("one", case_ids=["sky"]))
     arguments = command({**runs, "few": few}, "few", "--profile", "pinned")

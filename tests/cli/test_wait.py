@@ -16,6 +16,7 @@ from runs.models import RunRecord
 from runs.run import run_report
 from tests import build
 from tests.cli.conftest import ROOT, SECONDS, command
+from tests.nightly import few
 from tests.servers import free_port
 
 Call = Callable[..., "CompletedProcess[str]"]
@@ -43,7 +44,7 @@ def test_what_moves_the_score_of_an_external_server_is_its_own(evalboard: Call) 
     assert split.text in evalboard("wait", str(run.pk)).stdout.splitlines()
 
 
-@pytest.mark.parametrize("status", ["incomplete", "failed", "cancelled"])
+@pytest.mark.parametrize("status", few(["incomplete", "failed", "cancelled"], 1))
 def test_any_other_end_is_4(evalboard: Call, status: str) -> None:
     run = build.run()
     RunRecord.objects.filter(pk=run.pk).update(status=status)
@@ -88,11 +89,16 @@ def test_it_waits_until_the_run_has_ended(evalboard: Call) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "changes", "code"),
-    [
-        pytest.param(("--help",), {}, 0, id="done"),
-        pytest.param(("wait", "7", "--give-up-after", "0"), {"EVALBOARD_URL": "http://127.0.0.1:9"}, 4, id="failed"),
-        pytest.param(("wait", "999"), {}, 64, id="wrong use"),
-    ],
+    few(
+        [
+            pytest.param(("--help",), {}, 0, id="done"),
+            pytest.param(
+                ("wait", "7", "--give-up-after", "0"), {"EVALBOARD_URL": "http://127.0.0.1:9"}, 4, id="failed"
+            ),
+            pytest.param(("wait", "999"), {}, 64, id="wrong use"),
+        ],
+        2,
+    ),
 )
 def test_the_process_ends_with_the_code_of_its_command(
     started: Start, arguments: tuple[str, ...], changes: dict[str, str], code: int
@@ -143,6 +149,7 @@ def test_a_server_that_does_not_answer_is_given_up_on(evalboard: Call) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_terminal_shows_a_bar_and_ci_shows_lines(environment: dict[str, str]) -> None:
     run = build.run(repeats=1)
     on_terminal = stderr_of_wait(run, {**environment, "CI": "", "TERM": "xterm"}, until="0/3")

@@ -63,6 +63,7 @@ def test_the_page_runs_from_top_to_bottom(
     known["client"].close()
 
 
+@pytest.mark.nightly
 def test_runs_are_a_list_a_frame_and_a_table(client: Client, pair: tuple[models.RunRecord, models.RunRecord]) -> None:
     rows = client.runs(suite="colours")
     assert [row["id"] for row in rows] == [str(run.pk) for run in reversed(pair)]

@@ -259,9 +259,10 @@ def test_a_changed_second_place_within_noise_is_no_other_prompt() -> None:
         pytest.param(("length", "length"), {"max_tokens": 128}, "length", id="token-limits"),
         pytest.param(("stop", "stop"), {"stop": ("\n",)}, "length", id="stop-texts"),
         pytest.param(("stop", "stop"), {}, "unknown", id="no-limit-explains-it"),
+        pytest.param((None, "length"), {}, "unknown", id="one-ending-is-unknown"),
     ],
 )
-def test_a_planted_truncation_is_named(reasons: tuple[str, str], limits: dict, code: str) -> None:
+def test_a_planted_truncation_is_named(reasons: tuple[str | None, str], limits: dict, code: str) -> None:
     trace = longest()
     found = find_divergence(trace, cut(trace, 40))
     base = replace(SIDE, text="A long answer", finish_reason=reasons[0])
@@ -292,6 +293,7 @@ def test_an_end_token_at_a_near_tie_is_a_near_tie(gap: float, code: str) -> None
         ('{"a": 1, "b": [2]}', '{"b":[2],"a":1}', "json"),
         ('"caf\\u00e9"', '"café"', "json"),
         ("ab", "a b", None),
+        ("\ufb01t", "fit", None),  # Unicode's compatibility forms are other characters
         ('{"a": 1}', '{"a": 1.0}', None),
         ('{"a": true}', '{"a": 1}', None),
         ("[" * 5000, "[" * 5001, None),
@@ -309,6 +311,13 @@ def test_a_planted_whitespace_change_that_costs_the_score_points_at_the_scorer()
     assert cause.code == "whitespace"
     assert "Check the scorer." in explain_cause(cause)
     assert "Check" not in explain_cause(named(found, text="The cat  sat.\n"))
+
+
+@pytest.mark.parametrize(("n_candidate", "is_inside"), [(10, True), (3, False)])
+def test_a_parting_is_inside_the_thinking_only_where_both_still_think(n_candidate: int, is_inside: bool) -> None:
+    found = find_divergence(longest(), with_choice(longest(), 5, 1))
+    cause = named(found, base=replace(SIDE, n_reasoning_tokens=10), text="x", n_reasoning_tokens=n_candidate)
+    assert ("in_reasoning_at" in cause.evidence) == is_inside
 
 
 def test_a_planted_scorer_is_named_before_everything_else() -> None:

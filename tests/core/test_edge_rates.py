@@ -28,6 +28,7 @@ def test_a_promise_is_kept(claim: CoinClaim) -> None:
     assert n_errors <= count_errors_allowed(PAIRS, promised, times_as_often=2.0)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("n_pairs", [80, pytest.param(FAULTY_PAIRS, marks=pytest.mark.nightly)])
 def test_a_fault_on_one_side_never_makes_a_wrong_verdict(n_pairs: int) -> None:
     counts, n_right = count_verdicts(n_pairs)

@@ -27,6 +27,7 @@ from evalboard.core.lab.spread import mean_range, range_quantile
 from evalboard.core.profile import DEFAULT_PROFILES, parse_profile, plan_engine
 from evalboard.core.stats.noise import MEAN_RANGE
 from evalboard.wording.lab_report import describe_sd
+from tests.nightly import few
 
 PINNED = DEFAULT_PROFILES["pinned"]["settings"]
 FLASH = {**PINNED, "cuda": {**PINNED["cuda"], "engine": {"attention_backend": "FLASH_ATTN"}}}
@@ -45,7 +46,7 @@ def test_quantiles_of_the_range_are_those_of_the_tables(n: int, level: float, va
     assert range_quantile(level, n) == pytest.approx(value, abs=0.002)
 
 
-@pytest.mark.parametrize("n", [5, 20])
+@pytest.mark.parametrize("n", few([5, 20], 1))
 def test_intervals_hold_as_often_as_they_say(n: int) -> None:
     rng = np.random.default_rng(3)
     sd = 0.8

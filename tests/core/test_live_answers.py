@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from evalboard.core.release import verdict
 from evalboard.core.release.gate import GateQuestion
-from evalboard.core.stats import live_answers
+from evalboard.core.stats import COPIED, live_answers
 from tests.core.questions import PAIRED, STRICT, question, reasons, runs, warnings
 
 CACHED, FALLBACK, RETRIED = (live_answers.make_mark([name]) for name in live_answers.MARKS)
@@ -139,6 +139,16 @@ def test_fewer_draws_of_some_cases_widen_the_interval() -> None:
     assert whole.high is not None
     assert fewer.high is not None
     assert fewer.look is None or fewer.high - fewer.low > whole.high - whole.low
+
+
+def test_copies_are_the_reason_where_repeats_are_too_few_as_well() -> None:
+    marks = marked(live_answers.make_mark([COPIED]), np.s_[:, 1:], k=3)
+    found = verdict.judge_gate(question(unsteady(k=3), unsteady(2, k=3), marks_candidate=marks), PAIRED)
+    assert reasons(found) == [
+        "The 3 repeats of the candidate count as one sample. The others are copies. "
+        "A verdict takes 5 samples on each side."
+    ]
+    assert (found.next[-1].code, found.next[-1].facts) == ("add_repeats", {"repeats": 5})
 
 
 def test_what_a_cache_answers_is_no_reason_where_repeats_are_too_few_anyway() -> None:

@@ -35,6 +35,7 @@ from tests.core import stacks
 from tests.core.matrix_table import NOT_YET, ONE_FINGERPRINT, SEVERAL_FINGERPRINTS, Cell, Row, read_table
 from tests.core.questions import ASKED, PAIRED, SERVED, question
 from tests.core.test_pipeline import Kept, side
+from tests.nightly import few
 
 N_CASES, K = 800, 5
 N_COMPARED = 24
@@ -287,13 +288,15 @@ def test_the_table_has_each_cell_that_can_exist_once() -> None:
         assert sum(cell.matches(" ".join(row.cell)) for row in SEVERAL) == 1, cell
 
 
-@pytest.mark.parametrize("row", ONE, ids=lambda row: row.cell.name)
+@pytest.mark.parametrize("row", few([*ONE[::3], *ONE[1::3], *ONE[2::3]], 12), ids=lambda row: row.cell.name)
 def test_one_fingerprint(row: Row) -> None:
     faults = list_faults(row, say_of_one(row.cell), release(row.cell))
     assert set(faults) == not_yet(row.cell), faults
 
 
-@pytest.mark.parametrize("cell", [row.cell for row in ONE], ids=lambda cell: cell.name)
+@pytest.mark.parametrize(
+    "cell", few([row.cell for row in [*ONE[::3], *ONE[1::3], *ONE[2::3]]], 12), ids=lambda cell: cell.name
+)
 def test_several_fingerprints(cell: Cell) -> None:
     [row] = [row for row in SEVERAL if cell.matches(" ".join(row.cell))]
     document, (summary, _) = release(cell, is_several=True), comparison(cell, is_several=True)

@@ -15,6 +15,7 @@ from evalboard.core.profile.profile import (
     EnginePlan,
     count_wanted_seats,
     find_profile_refusal,
+    find_size_refusal,
     parse_profile,
     plan_engine,
     set_batch_size,
@@ -207,6 +208,41 @@ def test_what_only_an_external_server_takes_is_refused_by_every_engine(name: str
     given["sampling"][name] = value
     words = f"The profile leaves {name} to the server, and only external servers take it."
     assert (refused(given, CPU), refused(given, cuda(H100))) == (words, words)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "hardwares", "words"),
+    [
+        ((1, 1), [CPU], None),
+        ((2, 1), [], None),
+        ((2, 1), [cuda(H100), cuda(H100, H100)], None),
+        ((2, 1), [cuda(H100)], "Pool gpu-a has workers with 1 GPU; tensor_parallel_size 2 needs 2."),
+        (
+            (2, 2),
+            [cuda(H100, H100), cuda(H100)],
+            "Pool gpu-a has workers with 1 or 2 GPUs; tensor_parallel_size 2 with pipeline_parallel_size 2 needs 4.",
+        ),
+        ((1, 2), [CPU, {"kind": "none"}], "Pool gpu-a has workers with no GPU; pipeline_parallel_size 2 needs 2."),
+    ],
+)
+def test_sizes_are_refused_where_no_worker_of_the_pool_has_the_gpus(
+    sizes: tuple[int, int], hardwares: list[dict[str, Any]], words: str | None
+) -> None:
+    assert find_size_refusal(hardwares, sizes, pool="gpu-a") == words
+
+
+def test_the_endpoint_s_sizes_are_pinned_and_the_profile_s_counts_where_that_says_one() -> None:
+    spread = plan(sizes=(2, 3))
+    assert (spread.engine["tensor_parallel_size"], spread.pins["pipeline_parallel_size"]) == (2, 3)
+    assert spread.digest != plan().digest
+    given = settings(engine={**settings()["engine"], "tensor_parallel_size": 2})
+    asked = {"dtype": "float32", "quantization": None, "max_model_len": 512, "max_tokens": 16, "stop": ()}
+    for own, ended_with in ((1, 2), (2, 2)):
+        planned = plan_engine(parse_profile(given), cuda(H100, H100), sizes=(own, 1), **asked)
+        assert planned.engine["tensor_parallel_size"] == ended_with
+    with pytest.raises(InvalidInput) as refusal:
+        plan_engine(parse_profile(given), cuda(H100, H100), sizes=(4, 1), **asked)
+    assert "The endpoint says 4, and the profile 2" in refusal.value.fields["tensor_parallel_size"]
 
 
 def test_a_model_over_more_gpus_than_there_are_is_refused() -> None:

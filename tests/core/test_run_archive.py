@@ -23,7 +23,10 @@ CASES = ["sky", "a/b c"]
 DOCUMENT = {
     "slug": "colours",
     "scorer": {"kind": "exact"},
-    "cases": [{"id": case_id, "prompt": f"Which colour has {case_id}?", "target": "blue"} for case_id in CASES],
+    "cases": [
+        {"id": CASES[0], "prompt": "Which colour has sky?", "target": "blue"},
+        {"id": CASES[1], "completion": "The colour of a/b c is", "target": "blue"},
+    ],
 }
 WORDS = vocabulary.pack_vocabulary([b"<end>", b"blue"], end_ids=[0])
 MANIFEST = {"engine": {"dtype": "float32"}}

@@ -16,9 +16,12 @@ SERVING = {
     "model_path": "/models/a",
     "model_repo": "",
     "model_revision": "",
+    "model_adapter": "",
     "dtype": "float32",
     "quantization": "",
     "max_model_len": 2048,
+    "tensor_parallel_size": 1,
+    "pipeline_parallel_size": 1,
     "pool": "default",
 }
 LIMITS = {"version": 1, "max_tokens": 24, "stop": []}
@@ -65,6 +68,8 @@ def test_a_model_is_one_field_whatever_names_it() -> None:
     theirs = setup(model_path="", model_repo="acme/next", model_revision="f" * 40)
     assert names(setup(), theirs) == ["model"]
     assert combine_setups(setup(), theirs, ["model"]).serving == theirs.serving
+    [adapted] = find_fields(setup(), setup(model_adapter="/models/tone"), kind="cpu")
+    assert (adapted.name, adapted.candidate) == ("model", "/models/tone on /models/a")
 
 
 @pytest.mark.parametrize("profile", ["pinned", "fixed", "fast", "invariant"])

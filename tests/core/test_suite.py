@@ -76,6 +76,14 @@ def test_what_is_left_out_has_defaults():
         (suite(stop="x"), "stop"),
         (suite(stop=["x", ""]), "stop[1]"),
         (suite(scorer={"kind": "exact", "part": "middle"}), "scorer.part"),
+        (suite(case(completion="The town is")), "cases[0].prompt"),
+        (suite({"id": "c1", "completion": "", "target": "Oslo"}), "cases[0].completion"),
+        (suite({"id": "c1", "completion": "x", "target": "Oslo", "tools": []}), "cases[0].tools"),
+        (suite(case(messages=[{"role": "completion", "content": "x"}])), "cases[0].prompt"),
+        (
+            suite({"id": "c1", "messages": [{"role": "completion", "content": "x"}], "target": "Oslo"}),
+            "cases[0].messages[0].role",
+        ),
         (suite(cases=[]), "cases"),
         (suite(cases={}), "cases"),
         (suite(cases=[{}] * 200_001), "cases"),
@@ -194,6 +202,13 @@ def test_any_change_of_content_changes_the_digest(changed):
 )
 def test_the_same_content_has_the_same_digest(same):
     assert parse_suite(same).digest == parse_suite(suite()).digest
+
+
+def test_a_completion_is_another_question_than_a_prompt_of_the_same_text():
+    parsed = parse_suite(suite({"id": "c1", "completion": "The town is", "target": "Oslo"}))
+    assert parsed.cases[0].messages == ({"role": "completion", "content": "The town is"},)
+    assert parsed.cases[0].own_input == "The town is"
+    assert parsed.digest != parse_suite(suite(case(prompt="The town is"))).digest
 
 
 def test_the_order_of_cases_is_content_but_not_part_of_a_cases_own_digest():

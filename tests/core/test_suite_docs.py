@@ -82,7 +82,7 @@ def test_the_example_suites_are_accepted_and_every_field_is_described():
     parse_suite(document)
     described = rows("A suite document")
     used = document.keys() | {name for case in document["cases"] for name in case}
-    assert used | {"tools", "input"} == described.keys()
+    assert used | {"tools", "input", "completion"} == described.keys()
 
 
 def test_the_jsonl_example_is_accepted():

@@ -134,6 +134,13 @@ def test_bytes_that_are_no_text_are_refused_with_what_to_do(data, words):
         decode_suite(data)
 
 
+def test_a_column_of_completions_is_read_where_it_is_named():
+    text = "prompt,completion\nWhich town?,Oslo is\n"
+    assert dict(read(text).columns) == {"prompt": "prompt"}
+    given = read(text, columns={"completion": "completion"})
+    assert [(case["completion"], "prompt" in case) for case in given.document["cases"]] == [("Oslo is", False)]
+
+
 def test_columns_are_named_field_by_field():
     assert parse_columns("prompt=question, target=expected") == {"prompt": "question", "target": "expected"}
     with pytest.raises(InvalidInput) as refused:

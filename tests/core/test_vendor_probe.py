@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evalboard.core.probes import ProbeExchange, judge_vendor_facts, judge_vendor_probe
+from tests.nightly import few
 from tests.vendors import PARAMETERS, vendor_calls
 
 Change = Callable[[ProbeExchange], ProbeExchange]
@@ -42,7 +43,7 @@ def noisy(rng: np.random.Generator, *, nats: float, flips: float, bad: float) ->
     return answer
 
 
-@pytest.mark.parametrize(("nats", "flips", "bad"), [(0.03, 0.01, 0.05), (0.1, 0.02, 0.3)])
+@pytest.mark.parametrize(("nats", "flips", "bad"), few([(0.03, 0.01, 0.05), (0.1, 0.02, 0.3)], 1))
 def test_honest_vendors_of_other_hardware_are_not_accused(nats: float, flips: float, bad: float) -> None:
     rng = np.random.default_rng(20261129)
     reference = facts(noisy(rng, nats=nats, flips=flips, bad=bad))

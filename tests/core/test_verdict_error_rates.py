@@ -80,6 +80,7 @@ def test_the_page_has_the_promise_and_what_was_measured(claim: Claim) -> None:
     assert f"| {claim.situation} | {claim.says} | {measured} | {claim.aim} |" in table
 
 
+@pytest.mark.nightly
 @pytest.mark.drawn
 @pytest.mark.parametrize(
     "unstable", [pytest.param(0.1, marks=pytest.mark.nightly), 0.3, pytest.param(1.0, marks=pytest.mark.nightly)]
@@ -157,6 +158,7 @@ def test_the_simulated_change_is_exactly_the_one_that_was_asked_for() -> None:
         next(simulated.pairs(1, PINNED, difference=-0.3))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("setting", "n_pairs"),
     [

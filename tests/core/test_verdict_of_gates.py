@@ -16,7 +16,20 @@ from evalboard.core.release.gate import GateQuestion
 from evalboard.core.release.gate_verdict import GateInput, GateVerdict
 from evalboard.wording.release import write_verdict
 from evalboard.wording.release_names import verdict_name
-from tests.core.questions import FIVE, NEWER, PAIRED, STRICT, pinned, question, reasons, runs, served, steps, warnings
+from tests.core.questions import (
+    FIVE,
+    NEWER,
+    PAIRED,
+    STRICT,
+    judged,
+    pinned,
+    question,
+    reasons,
+    runs,
+    served,
+    steps,
+    warnings,
+)
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "verdict.md").read_text()
 
@@ -70,6 +83,11 @@ def test_a_drop_found_among_many_gates_must_be_clear_enough_for_that() -> None:
     text = gate["reasons"][0]["text"]
     assert text.startswith("Alone, this suite would be no-ship. With 4 suites, one can look bad by chance")
     assert text.endswith("in [−1.234, −1.005] (94 % interval).")  # and no claim of a drop
+    by_judge = verdict.judge_gate(
+        replace(pinned(n_broken=9, n_cases=804), setup_baseline=judged(), setup_candidate=judged()), STRICT
+    )
+    [step] = decided(*[("critical", good)] * 3, ("critical", by_judge))["gates"][3]["next"]
+    assert step["text"].startswith("Run both sides again with 10 repeats each: a run that was judged takes no more.")
     clear = verdict.judge_gate(pinned(n_broken=16), STRICT)
     assert decided(*[("critical", good)] * 3, ("critical", clear))["verdict"] == "no_ship"
 

@@ -138,6 +138,7 @@ def test_a_worker_sweeps_for_rings_that_were_never_sent(
     assert_whole(run)
 
 
+@pytest.mark.nightly
 def test_a_full_redis_takes_no_ring_and_fails_no_run(
     new_run: Callable[..., RunRecord], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
 ) -> None:

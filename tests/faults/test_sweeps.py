@@ -49,6 +49,7 @@ def test_sweeps_at_once_take_each_lost_shard_back_once(db: None) -> None:
     assert set(Shard.objects.values_list("n_crashes", flat=True)) == {1}
 
 
+@pytest.mark.nightly
 def test_sweeps_at_once_say_what_waits_once(db: None) -> None:
     """R20: a line that is said once is said once, whoever is asked to say it."""
     build.suite()

@@ -41,6 +41,7 @@ def assert_equal(by_one: RunRecord, by_two: RunRecord) -> None:
     assert (twin.run, twin.n_equal, twin.n_compared) == (str(by_one.pk), n_responses, n_responses)
 
 
+@pytest.mark.nightly
 def test_a_run_by_two_workers_has_the_bytes_of_a_run_by_one(
     new_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait
 ) -> None:

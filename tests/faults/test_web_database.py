@@ -90,6 +90,7 @@ def test_the_very_next_request_works_once_it_is_back(web: Site, database: postgr
     assert web.api.post("/runs/", json=RUN).status_code == 201
 
 
+@pytest.mark.nightly
 def test_a_restart_that_nobody_met_costs_no_request(web: Site, database: postgres.Server) -> None:
     """The server's threads then hold connections that ended behind their backs."""
     at_once(web, "/runs/", n=N_AT_ONCE)

@@ -15,6 +15,7 @@ from tests.worker.conftest import Start, Wait, ended, engines, kill_group
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.nightly
 def test_a_machine_that_goes_down_mid_shard_is_noticed_by_another_within_a_lease(
     new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait
 ) -> None:

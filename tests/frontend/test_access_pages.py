@@ -130,6 +130,7 @@ def test_what_people_typed_is_text(admin: Client, path: str) -> None:
     assert "\u202e" not in page
 
 
+@pytest.mark.nightly
 def test_the_pages_ask_as_often_for_many_as_for_one(admin: Client, django_assert_max_num_queries: Any) -> None:
     for _ in range(6):
         admin.post("/settings/webhooks/", HOOK)

@@ -1,11 +1,13 @@
 """What people do: each act is one service call, and a refusal becomes words beside what they asked."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
+from django.utils import timezone
 from sesame.utils import get_parameters
 
 from frontend.shell.forms import FORM_KEY
@@ -21,10 +23,19 @@ from runs.models import (
     RunRecord,
     ScheduleRecord,
 )
+from tests import build
 from tests.frontend.conftest import form_key
 from tests.frontend.stage import SLUG
+from tests.nightly import nightly
 
 GOOD = {"suite": SLUG, "endpoint": "local", "profile": "pinned", "repeats": "3", "checkpoint": "", "labels": ""}
+
+
+def test_a_paused_endpoint_is_the_last_choice_of_a_form(stage, engineer):
+    build.endpoint("aa-paused")
+    EndpointRecord.objects.filter(slug="aa-paused").update(rests_until=timezone.now() + timedelta(minutes=4))
+    page = engineer.get("/runs/new/").content.decode()
+    assert page.index('value="local"') < page.index('value="aa-paused"')
 
 
 def test_a_run_is_started_from_the_form_with_its_labels(stage, engineer):
@@ -45,6 +56,7 @@ def test_a_form_sent_twice_starts_one_run_and_a_changed_one_another(stage, engin
     assert RunRecord.objects.count() == 2
 
 
+@pytest.mark.nightly
 def test_what_is_sent_twice_is_done_once(stage, engineer):
     run = stage.run_in("finished")
     page = engineer.get(f"/runs/{run.pk}/")
@@ -82,7 +94,7 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("address", MAKERS)
+@pytest.mark.parametrize("address", [*list(MAKERS)[:2], *nightly(list(MAKERS)[2:])])
 def test_each_form_makes_one_however_often_it_is_sent(stage, admin, address):
     runs = [stage.run_in("finished").pk for _ in range(2)]
     create_endpoint(slug="hosted", engine="openai", base_url="https://models.example/v1", model_name="m")
@@ -118,7 +130,7 @@ NUL, LONG = "a\x00b", "9" * 5000
 HOSTILE = ("again", "cancel", "complete", "repeats", "rescore", "forced", "delete")
 
 
-@pytest.mark.parametrize("value", [NUL, LONG, "\ud800", "-1", "<script>"])
+@pytest.mark.parametrize("value", [NUL, *nightly([LONG, "\ud800", "-1", "<script>"])])
 def test_no_value_of_a_form_is_a_fault_of_ours(stage, admin, value):
     run = stage.run_in("finished")
     fields = (FORM_KEY, "endpoint", "profile", "n", "have", "scorer", "reason", "run", "kind", "name", "what", "sides")
@@ -163,6 +175,7 @@ def test_what_was_typed_survives_a_refusal(stage, engineer):
     assert "commit=8f21c0e" in answer.content.decode()
 
 
+@pytest.mark.nightly
 def test_a_refused_number_of_repeats_is_named(stage, engineer):
     run = stage.run_in("finished")
     refused = engineer.post(f"/runs/{run.pk}/repeats/", {"n": "-1"}, follow=True).content.decode()
@@ -176,6 +189,7 @@ def test_the_search_that_finds_an_act_alone_does_not_say_that_it_found_nothing(s
     assert "Run again" in found
 
 
+@pytest.mark.nightly
 def test_cancelling_and_adding_repeats_lead_back_to_the_run(stage, engineer):
     run = stage.run_in("finished")
     added = engineer.post(f"/runs/{run.pk}/repeats/", {"n": "2"}, follow=True)
@@ -186,6 +200,7 @@ def test_cancelling_and_adding_repeats_lead_back_to_the_run(stage, engineer):
     assert run.is_cancel_wanted
 
 
+@pytest.mark.nightly
 def test_a_refusal_of_the_service_is_shown_on_the_page(stage, engineer):
     run = stage.run_in("finished")
     answer = engineer.post(f"/runs/{run.pk}/cancel/", follow=True)
@@ -193,6 +208,7 @@ def test_a_refusal_of_the_service_is_shown_on_the_page(stage, engineer):
     assert "already ended as finished" in answer.content.decode()
 
 
+@pytest.mark.nightly
 def test_stored_responses_are_scored_again_and_both_scores_are_shown(stage, engineer):
     run = stage.run_in("finished")
     answer = engineer.post(f"/runs/{run.pk}/rescore/", {"scorer": '{"kind": "contains"}'}, follow=True)
@@ -202,7 +218,8 @@ def test_stored_responses_are_scored_again_and_both_scores_are_shown(stage, engi
 
 
 @pytest.mark.parametrize(
-    ("scorer", "words"), [("{", "not valid JSON"), ("[]", "JSON object"), ('{"kind": "magic"}', "must be one of exact")]
+    ("scorer", "words"),
+    [("{", "not valid JSON"), *nightly([("[]", "JSON object"), ('{"kind": "magic"}', "must be one of exact")])],
 )
 def test_a_scorer_that_cannot_be_read_says_so(stage, engineer, scorer, words):
     run = stage.run_in("finished")
@@ -270,7 +287,8 @@ def test_a_page_that_polls_after_its_session_ended_is_told_to_load_anew(stage):
 
 
 @pytest.mark.parametrize(
-    ("role", "may_start", "may_delete"), [("viewer", False, False), ("engineer", True, False), ("admin", True, True)]
+    ("role", "may_start", "may_delete"),
+    [("viewer", False, False), *nightly([("engineer", True, False), ("admin", True, True)])],
 )
 def test_what_a_role_may_not_do_is_not_offered_and_refused(stage, client_of, role, may_start, may_delete):
     run = stage.run_in("finished")

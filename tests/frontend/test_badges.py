@@ -30,6 +30,7 @@ def label(client: Client, path: str = BADGE, **headers: str) -> str:
     return picture.get("aria-label", "")
 
 
+@pytest.mark.nightly
 def test_without_a_release_it_is_the_newest_runs_range(viewer: Client) -> None:
     build.suite()
     assert label(viewer) == "colours: no run"

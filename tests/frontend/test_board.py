@@ -93,6 +93,7 @@ def test_the_board_offers_an_act_as_the_release_s_page_does(wobbly, client_of):
     assert settled not in client_of("viewer").get("/").content.decode()
 
 
+@pytest.mark.nightly
 def test_many_releases_that_may_be_settled_are_read_in_as_many_statements_as_one(
     wobbly, client_of, django_assert_max_num_queries
 ):
@@ -162,6 +163,7 @@ def waiting():
     return waiting_releases(with_outcome(ReleaseRecord.objects.all()))
 
 
+@pytest.mark.nightly
 def test_a_no_ship_says_which_tag_and_what_broke(viewer):
     release_runs.policies()
     cases = [
@@ -257,6 +259,7 @@ def test_an_expired_baseline_needs_somebody_until_there_is_a_new_one(settings, v
     assert "Baseline expired" not in words_of(viewer.get("/"))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("days", "is_shown"), [(6.9, True), (7.1, False)])
 def test_rotations_are_news_for_a_week(settings, viewer, days, is_shown):
     history_stage.rotated()
@@ -264,6 +267,7 @@ def test_rotations_are_news_for_a_week(settings, viewer, days, is_shown):
     assert ("1 baseline expired." in words_of(viewer.get("/"))) is is_shown
 
 
+@pytest.mark.nightly
 def test_a_probe_that_found_something_bad_stands_here_until_a_newer_one_does_not(viewer):
     probes.ask("seed")
     bad = probes.served(probes.ignored())

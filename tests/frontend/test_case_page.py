@@ -1,8 +1,11 @@
 """The page of a case: its columns, its answers, and the act."""
 
+import base64
+
 import pytest
 
-from runs.models import ReplayRecord
+from runs.models import ImageRecord, ReplayRecord
+from runs.suites import push_suite
 from tests import build
 from tests.casts import cast
 
@@ -49,3 +52,24 @@ def test_a_log_has_no_endpoint_to_decode_on_and_says_so(run, client_of):
     assert "Decode now" not in engineer.get(PAGE).content.decode()
     answer = engineer.post(PAGE, follow=True)
     assert "No endpoint of ours has run the case sea." in answer.content.decode()
+
+
+def test_images_are_thumbnails_of_our_own_and_addresses_elsewhere_are_text(viewer, client):
+    data = base64.b64decode(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    )
+    urls = (f"data:image/png;base64,{base64.b64encode(data).decode()}", "https://example.com/<b>.png")
+    content = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    cases = [{"id": "sea", "messages": [{"role": "user", "content": content}], "target": "blue"}]
+    push_suite(document={"slug": "colours", "scorer": {"kind": "exact"}, "cases": cases})
+    page = viewer.get(PAGE).content.decode()
+    address = f"/images/{ImageRecord.objects.get().digest}/"
+    assert f'<img src="{address}"' in page
+    assert "https://example.com/&lt;b&gt;.png" in page
+    assert "example.com" not in "".join(part for part in page.split("<") if part.startswith(("img", "a ")))
+    image = viewer.get(address)
+    assert (image.status_code, image["Content-Type"], image.content) == (200, "image/png", data)
+    assert image["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'none'" in image["Content-Security-Policy"]
+    assert viewer.get(f"/images/{'0' * 64}/").status_code == 404
+    assert client.get(address).status_code == 302  # to the sign-in page

@@ -59,6 +59,7 @@ def test_it_opens_on_the_broken_cases_with_both_answers_where_they_part(pair, vi
     assert lost[0] == 5
 
 
+@pytest.mark.nightly
 def test_filters_by_what_the_numbers_say_and_the_search_combine_with_the_outcome(pair, viewer):
     page = page_of(viewer, pair, "?outcome=unstable")
     chips = page[page.index('aria-label="Show"') :].partition("</p>")[0]
@@ -75,6 +76,7 @@ def test_filters_by_what_the_numbers_say_and_the_search_combine_with_the_outcome
     assert "No case that holds" in page_of(viewer, pair, "?outcome=broken&q=nobody+wrote+this")
 
 
+@pytest.mark.nightly
 def test_compact_rows_are_one_line_and_stay_so_in_the_address(pair, viewer):
     page = page_of(viewer, pair, "?outcome=broken&compact=1")
     assert 'class="excerpt' not in page
@@ -107,6 +109,7 @@ def test_lists_of_cases_are_as_long_as_their_filters_say_and_add_up(pair, viewer
     assert moved == listed["all"][: int(n_moved)]
 
 
+@pytest.mark.nightly
 def test_a_search_hit_moves_the_excerpt_and_is_underlined(pair, viewer):
     page = page_of(viewer, pair, "?outcome=broken&q=Shall+I+TELL")
     listed = rows(page)
@@ -127,6 +130,7 @@ def test_a_row_opens_to_both_whole_answers(pair, viewer):
     assert all(answer.startswith(("{", "Sure")) for answer in answers)
 
 
+@pytest.mark.nightly
 def test_the_ledger_says_how_far_noise_alone_moves_each_cause(pair, viewer):
     page = page_of(viewer, pair)
     ledger = page[page.index('<table class="ledger">') :].partition("</table>")[0]
@@ -137,6 +141,7 @@ def test_the_ledger_says_how_far_noise_alone_moves_each_cause(pair, viewer):
     assert 0 < min(each) < max(each) <= whole
 
 
+@pytest.mark.nightly
 def test_clusters_are_of_the_broken_cases(pair, viewer):
     page = page_of(viewer, pair)
     part, by_tag = page[page.index("have in common") :].split("</ul>")[:2]
@@ -186,6 +191,7 @@ def test_a_comparison_with_a_mixed_run_has_no_equation_but_a_line_a_bucket(pair,
     assert re.search(r" float16", lines)
 
 
+@pytest.mark.nightly
 def test_a_response_is_decoded_again_from_the_page_of_its_pair(pair, client_of):
     engineer = client_of("engineer")
     address = pair_address.pair_url(pair[0].pk, pair[1].pk, "tool-001", repeats=(1, 2))
@@ -207,6 +213,7 @@ def test_a_response_is_decoded_again_from_the_page_of_its_pair(pair, client_of):
     assert client_of("viewer").post(act, sent).status_code == 403
 
 
+@pytest.mark.nightly
 def test_targeted_repeats_stand_beside_the_passes_and_count_in_none_of_them(pair, viewer):
     before = page_of(viewer, pair)
     assert "argeted" not in before
@@ -237,6 +244,7 @@ def test_targeted_repeats_stand_beside_the_passes_and_count_in_none_of_them(pair
     assert said not in page_of(viewer, pair, "?repeat=1,1")
 
 
+@pytest.mark.nightly
 def test_the_list_is_sorted_by_a_head_and_a_column_can_be_hidden(pair, viewer):
     page = page_of(viewer, pair, "?outcome=broken")
     heads = dict(re.findall(r'<th scope="col"[^>]*><a href="([^"]*)#cases"[^>]*>(\w+)</a>', page))

@@ -59,6 +59,7 @@ def test_two_chosen_runs_keep_their_sides_and_one_twice_is_refused(runs, viewer)
     assert "Choose two different runs" in page_of(viewer, f"/compare/?baseline={newer}&candidate={newer}")
 
 
+@pytest.mark.nightly
 def test_only_runs_of_one_suite_with_an_answer_are_offered(runs, viewer):
     build.run()  # queued
     other = build.suite("shapes")
@@ -88,6 +89,7 @@ def test_what_the_browser_kept_of_no_two_runs_that_are_there_is_passed_over(runs
     assert "Why did the number move?" in page_of(viewer)
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_gone_is_not_opened_again(runs, viewer):
     first, second, _ = runs
     page_of(viewer, f"/compare/{first.pk}/{second.pk}/")

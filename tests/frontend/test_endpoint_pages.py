@@ -121,6 +121,7 @@ def test_what_answered_is_shown_by_its_shares_with_speed_and_errors(viewer: Clie
     assert "2026-11-18 09:00 UTC, pinned" in page  # where one took over
 
 
+@pytest.mark.nightly
 def test_missing_responses_are_counted_by_their_reason(viewer: Client) -> None:
     run = build.finished_run(["blue", None, None], by=build.process(bucket()))
     code = ResponseRecord.objects.filter(repeat__run=run).exclude(error_code="").values_list("error_code", flat=True)[0]
@@ -144,6 +145,7 @@ def test_a_resting_endpoint_says_until_when(viewer: Client) -> None:
     assert "is paused" not in words(viewer, "/endpoints/local/")
 
 
+@pytest.mark.nightly
 def test_a_run_that_waits_for_a_resting_endpoint_leads_to_it(viewer: Client) -> None:
     build.suite()
     run = build.run()
@@ -205,6 +207,7 @@ def through_and_around(
     return through
 
 
+@pytest.mark.nightly
 def test_the_hop_that_drops_something_is_said_in_the_head_beside_the_probe_and_on_the_release(viewer: Client) -> None:
     build.endpoint("vllm-a")
     first, second = (build.finished_run(["blue", "blue", "red"], by=build.process(bucket())) for _ in range(2))
@@ -228,6 +231,7 @@ def test_the_hop_that_drops_something_is_said_in_the_head_beside_the_probe_and_o
     )
 
 
+@pytest.mark.nightly
 def test_the_reference_sets_of_its_baselines_run_by_a_button(engineer: Client, viewer: Client) -> None:
     run = served(0, bucket())
     assert "Run the reference set" not in words(engineer, "/endpoints/local/")
@@ -246,6 +250,7 @@ def test_the_reference_sets_of_its_baselines_run_by_a_button(engineer: Client, v
     assert again.created_by.username not in ("pia", "jo")
 
 
+@pytest.mark.nightly
 def test_each_schedule_says_what_came_of_its_last_time(viewer: Client) -> None:
     endpoint, person = remote(), build.user("pia", "admin")
     build.profile()
@@ -268,6 +273,7 @@ def test_each_schedule_says_what_came_of_its_last_time(viewer: Client) -> None:
     assert f"Last {at}: deleted since." in page
 
 
+@pytest.mark.nightly
 def test_the_servers_clock_stands_beside_the_instants_of_its_answers(viewer: Client) -> None:
     run = served(0, bucket())
     assert "The server's clock" not in words(viewer, "/endpoints/local/")
@@ -278,6 +284,7 @@ def test_the_servers_clock_stands_beside_the_instants_of_its_answers(viewer: Cli
     assert "The server's clock is 2.1 to 2.8 s ahead of ours." in words(viewer, "/endpoints/local/")
 
 
+@pytest.mark.nightly
 def test_the_page_says_when_it_is_checked_again(viewer: Client) -> None:
     remote()
     build.profile()
@@ -307,6 +314,7 @@ def test_an_endpoint_that_refuses_a_temperature_is_to_be_run_as_hosted(viewer: C
     assert "evalboard run <suite> --endpoint theirs --profile hosted --wait" in words(viewer, "/endpoints/theirs/")
 
 
+@pytest.mark.nightly
 def test_an_admin_has_fingerprints_ignored_and_read_again(admin: Client, engineer: Client) -> None:
     remote()
     assert "Ignore it" not in words(engineer, "/endpoints/theirs/")
@@ -335,6 +343,7 @@ def test_what_rests_on_it_is_linked(viewer: Client) -> None:
         assert 'href="/endpoints/local/"' in viewer.get(path).content.decode(), path
 
 
+@pytest.mark.nightly
 def test_a_baseline_that_expired_is_hatched_and_may_be_run_again(engineer: Client, viewer: Client) -> None:
     run = served(0, bucket())
     suite = run.suite_version.suite

@@ -35,18 +35,21 @@ def test_both_answers_stand_around_the_flip(staged):
     assert excerpt.baseline.after == ".⟨end⟩"
 
 
+@pytest.mark.nightly
 def test_an_answer_that_ends_earlier_parts_at_its_end(staged):
     short, long = [sure(4), END_ROW], [sure(4), sure(5), END_ROW]
     _, (excerpt,) = excerpts(*two_runs.make({2: said(2, long)}, {2: said(2, short)}))
     assert (excerpt.baseline.token, excerpt.candidate.token) == ("·is", "⟨end⟩")
 
 
+@pytest.mark.nightly
 def test_a_missing_answer_has_no_excerpt(staged):
     _, (excerpt,) = excerpts(*two_runs.make({}, {2: outcomes.failed(2)}))
     assert excerpt is None
     assert "no answer came" in answer_excerpt(excerpt)
 
 
+@pytest.mark.nightly
 def test_two_vocabularies_are_cut_by_their_texts(staged):
     other = two_runs.other_words(stage.engine(stage.worker("other")), [b"", b"blue", b" red"])
     theirs = {n: said(n, [sure(1), sure(2), END_ROW], text="blue red") for n in range(6)}
@@ -55,6 +58,7 @@ def test_two_vocabularies_are_cut_by_their_texts(staged):
     assert known == {("⟨end⟩", "blue", "·red")}
 
 
+@pytest.mark.nightly
 def test_of_repeats_that_flip_differently_the_most_frequent_one_stands_for_the_case(staged):
     def answer(repeat, case):
         flipped = 10 if repeat == 1 else 6

@@ -75,6 +75,7 @@ def test_the_list_shows_each_endpoints_fingerprints_by_date_and_names_the_rotati
     assert f"/runs/?bucket={one.pk}" in html
 
 
+@pytest.mark.nightly
 def test_without_a_rotation_the_list_says_so(viewer: Client) -> None:
     served(0, bucket())
     served(1, bucket())
@@ -189,6 +190,7 @@ def test_what_an_engine_says_is_escaped(viewer: Client) -> None:
         assert "\u202e" not in html
 
 
+@pytest.mark.nightly
 def test_a_run_and_a_worker_lead_to_their_fingerprint(viewer: Client) -> None:
     run = served(0, bucket())
     assert run.bucket is not None
@@ -216,6 +218,7 @@ def test_a_long_history_costs_no_more_queries_and_reads_no_response(viewer: Clie
     assert not [sql for sql in many if "runs_response" in sql]
 
 
+@pytest.mark.nightly
 def test_lanes_lie_on_the_endpoints_own_stretch_of_time() -> None:
     one, other = bucket(), bucket("bfloat16")
     served(0, one)
@@ -233,6 +236,7 @@ def test_lanes_lie_on_the_endpoints_own_stretch_of_time() -> None:
     assert marks["customdata"][0] == f"/fingerprints/{one.fingerprint_id}/"
 
 
+@pytest.mark.nightly
 def test_endpoints_that_stand_together_lie_on_one_stretch_of_time_and_those_of_logs_are_folded(viewer: Client) -> None:
     served(0, bucket())
     served(8, bucket("bfloat16"), on=build.endpoint("later"))

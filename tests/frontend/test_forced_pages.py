@@ -70,6 +70,7 @@ def test_who_may_only_look_is_offered_nothing(runs: Runs, viewer: Client) -> Non
     assert not ForcedScoringRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_a_scoring_is_followed_and_then_read(runs: Runs, viewer: Client) -> None:
     scoring = create_forced(run_id=runs[0].pk, endpoint="local")
     waiting = page(viewer, f"/forced/{scoring.pk}/")
@@ -88,6 +89,7 @@ def test_a_scoring_is_followed_and_then_read(runs: Runs, viewer: Client) -> None
     assert viewer.get("/forced/999/").status_code == 404
 
 
+@pytest.mark.nightly
 def test_both_sides_are_asked_for_on_the_comparison_and_told_there(runs: Runs, engineer: Client) -> None:
     address = f"/compare/{runs[0].pk}/{runs[1].pk}/"
     asking = r'<button[^>]*>Re-score both sides <span class="cost">[\d,]+ tokens</span></button>'
@@ -103,6 +105,7 @@ def test_both_sides_are_asked_for_on_the_comparison_and_told_there(runs: Runs, e
     assert "The candidate’s answers on the baseline’s stack: Over " in text
 
 
+@pytest.mark.nightly
 def test_a_pair_shows_which_tokens_the_other_stack_would_not_have_chosen(runs: Runs, viewer: Client) -> None:
     address = f"/compare/{runs[0].pk}/{runs[1].pk}/cases/case-002/?repeat=1,1"
     assert "forced-strips" not in page(viewer, address)
@@ -120,6 +123,7 @@ def test_a_pair_shows_which_tokens_the_other_stack_would_not_have_chosen(runs: R
     assert 'data-key="]"' in at_flip
 
 
+@pytest.mark.nightly
 def test_a_near_tie_is_confirmed_under_the_same_prefix(runs: Runs, viewer: Client) -> None:
     address = f"/compare/{runs[0].pk}/{runs[1].pk}/cases/case-002/?repeat=1,1"
     assert "After the same prefix" not in page(viewer, address)
@@ -135,6 +139,7 @@ def test_a_near_tie_is_confirmed_under_the_same_prefix(runs: Runs, viewer: Clien
     ]
 
 
+@pytest.mark.nightly
 def test_tokens_that_the_other_stack_would_not_have_chosen_are_underlined(runs: Runs, viewer: Client) -> None:
     score_both(runs)
     odd = r'<a class="token[^"]* elsewhere"[^>]*data-position="(\d+)"'
@@ -147,6 +152,7 @@ def test_tokens_that_the_other_stack_would_not_have_chosen_are_underlined(runs: 
     assert "log r −0.250" in words_of(plain)
 
 
+@pytest.mark.nightly
 def test_rollouts_lead_from_their_run_to_the_token_that_is_off(viewer: Client, tmp_path: Path, stage: Any) -> None:
     path = tmp_path / "step-12.jsonl"
     path.write_bytes(rollouts.content(rollouts.rows(planted=(3, 17))))

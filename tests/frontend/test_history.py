@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.run import Draws
 from evalboard.contract.suite import BucketHistory, BucketOfHistory, HistoryRow, SuiteVersion
+from evalboard.core.profile import UNKNOWN_STACK
 from frontend.suites import baselines, history, words
 from runs.suites import SuiteReport
 
@@ -68,6 +69,16 @@ def test_a_rotation_is_a_new_fingerprint_on_the_same_endpoint_and_profile():
     new = bucket(2, "a81c", point(3, 2, (79.0,)))
     (turn,) = baselines.rotations((old, new))
     assert (turn.before.digest[:4], turn.after.digest[:4], turn.run_id) == ("5be2", "a81c", 3)
+
+
+def test_a_server_that_names_nothing_has_not_rotated():
+    old, new = bucket(1, "5be2", point(1, 0, (80.0,))), bucket(2, "a81c", point(2, 1, (81.0,)))
+    unnamed = new.runs[0].bucket.stack.model_copy(update={"label": UNKNOWN_STACK})
+    runs = tuple(
+        each.model_copy(update={"bucket": each.bucket.model_copy(update={"stack": unnamed})}) for each in new.runs
+    )
+    assert len(baselines.rotations((old, new))) == 1
+    assert baselines.rotations((old, new.model_copy(update={"runs": runs}))) == ()
 
 
 def test_two_endpoints_side_by_side_are_no_rotation():

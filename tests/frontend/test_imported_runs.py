@@ -66,6 +66,7 @@ def pages_of(run: RunRecord, other: RunRecord) -> list[str]:
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("made", [tokens, *nightly([texts, unknown, unscored, broken_off])])
 def test_every_page_of_an_imported_run_opens(engineer: Client, made: Callable[[], LoggedRun]) -> None:
     run = logs.stored(made())
@@ -105,6 +106,7 @@ def test_what_a_cache_answered_is_marked_and_said_to_be_left_out(viewer: Client)
     assert "1–3" in left_out
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("cached", "score", "claim"),
     [
@@ -141,6 +143,7 @@ def test_a_release_of_imported_runs_offers_no_run_that_nobody_here_can_make(engi
     assert "was read from a log" in page_of(engineer, f"/releases/{release.pk}/rerun/?side=candidate")
 
 
+@pytest.mark.nightly
 def test_a_log_that_broke_off_is_not_offered_to_be_judged_and_one_that_lacks_little_is(engineer: Client) -> None:
     short = page_of(engineer, f"/runs/{logs.stored(broken_off()).pk}/")
     again = logs.response("sea", 2, error="HTTP 500")
@@ -170,6 +173,7 @@ def test_nothing_of_a_log_is_offered_to_be_decoded_again(engineer: Client) -> No
     assert not any("evalboard replay" in page_of(engineer, page) for page in pages)
 
 
+@pytest.mark.nightly
 def test_a_release_over_a_cached_log_says_why_and_leads_to_the_import_of_a_fresh_one(
     client_of: Callable[[str], Client],
 ) -> None:
@@ -197,6 +201,7 @@ def test_a_release_over_a_cached_log_says_why_and_leads_to_the_import_of_a_fresh
     assert "Import the new log" in text
 
 
+@pytest.mark.nightly
 def test_an_endpoint_known_by_logs_alone_offers_no_run(engineer: Client) -> None:
     run = logs.stored(tokens())
     set_baseline(suite=run.suite_version.suite.slug, run=run.pk, reason="As logged.", user=build.user("setter"))
@@ -206,6 +211,7 @@ def test_an_endpoint_known_by_logs_alone_offers_no_run(engineer: Client) -> None
     assert "Run the reference set" not in page
 
 
+@pytest.mark.nightly
 def test_a_run_says_when_it_ran_and_when_it_was_imported(viewer: Client) -> None:
     run = logs.stored(logs.log(started_at=datetime(2026, 3, 1, 12, 30, tzinfo=UTC)))
     page = words_of(viewer, f"/runs/{run.pk}/")

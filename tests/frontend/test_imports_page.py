@@ -15,6 +15,7 @@ from runs.models import ImportReadingRecord, ImportRecord, RunRecord
 from tests import build
 from tests.frontend.stage import HOSTILE
 from tests.importers import batch_log
+from tests.nightly import nightly
 from tests.waiting import wait_until
 
 LOG = batch_log.output({"sky": "blue", "sea": "green"})
@@ -35,6 +36,7 @@ def text_of(response: Any) -> str:
     return response.content.decode()
 
 
+@pytest.mark.nightly
 def test_a_log_is_said_to_be_the_second_of_a_run(engineer: Client) -> None:
     def log(number: int) -> bytes:
         """A call with its prompt, answered as ever."""
@@ -88,8 +90,9 @@ def test_the_same_log_again_leads_to_the_run_that_is_there(engineer: Client) -> 
     ("content", "fields", "words"),
     [
         (b"no log at all", {}, "No known format fits output.jsonl"),
-        (b"{}\n", {"format": "batch"}, "output.jsonl: "),
-        (LOG, {"suite": "shades"}, "Select a valid choice"),
+        *nightly(
+            [(b"{}\n", {"format": "batch"}, "output.jsonl: "), (LOG, {"suite": "shades"}, "Select a valid choice")]
+        ),
     ],
 )
 def test_a_refusal_is_words_at_the_form(engineer: Client, content: bytes, fields: dict[str, str], words: str) -> None:

@@ -67,6 +67,7 @@ def test_a_later_page_reads_no_column_and_chooses_no_pair(pair, viewer, monkeypa
     assert clusters(viewer, pair) == groups
 
 
+@pytest.mark.nightly
 def test_what_an_earlier_version_kept_is_judged_anew(pair, viewer, monkeypatch):
     first = listed(viewer, pair)
     made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
@@ -77,6 +78,7 @@ def test_what_an_earlier_version_kept_is_judged_anew(pair, viewer, monkeypatch):
     assert listed(viewer, pair) == first
 
 
+@pytest.mark.nightly
 def test_a_look_at_more_repeats_than_there_are_is_one_at_all_and_is_not_kept(pair, monkeypatch):
     made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
     everything = case_outcomes(made.pk, "unstable")
@@ -85,6 +87,7 @@ def test_a_look_at_more_repeats_than_there_are_is_one_at_all_and_is_not_kept(pai
     assert list(ComparisonRecord.objects.get(pk=made.pk).outcomes) == ["all"]
 
 
+@pytest.mark.nightly
 def test_what_a_comparison_that_is_still_read_shows_is_not_kept(pair, viewer):
     made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
     del made.outcomes["all"]["told"]
@@ -130,6 +133,7 @@ def test_lists_of_all_that_became_of_cases_read_no_column_again(pair, viewer, mo
     assert [listed(viewer, pair, query) for query in queries] == first
 
 
+@pytest.mark.nightly
 def test_parts_of_a_list_of_cases_are_the_list(pair, monkeypatch):
     made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
     monkeypatch.setattr(case_lists, "FRAME", 7)
@@ -148,6 +152,7 @@ def test_parts_of_a_list_of_cases_are_the_list(pair, monkeypatch):
             assert (list(found), n_again) == (list(cases[part]), n)
 
 
+@pytest.mark.nightly
 def test_lists_of_a_comparison_that_rests_on_fewer_repeats_are_not_kept(pair, viewer):
     made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
     ComparisonRecord.objects.filter(pk=made.pk).update(input_digest="f" * 64)

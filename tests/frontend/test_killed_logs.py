@@ -51,6 +51,7 @@ def test_pages_say_how_many_came(killed: RunRecord, viewer: Client) -> None:
     assert "4 of 20" in unescape(viewer.get("/runs/").content.decode())
 
 
+@pytest.mark.nightly
 def test_an_incomplete_one_says_what_is_missing_and_stands_on_the_board(viewer: Client) -> None:
     five = tuple(logs.response(case) for case in CASES[:5])
     run = logs.stored(logs.log(*five, cases=tuple(map(logs.case, CASES))))

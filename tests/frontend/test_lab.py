@@ -107,6 +107,7 @@ def test_a_source_that_moves_every_run_alike_says_how_far_from_the_control(
     assert '<span class="under">−33.3 from the control</span>' in text
 
 
+@pytest.mark.nightly
 def test_where_the_control_moved_no_finding_is_shown_as_one(engineer: Client, planned: ExperimentRecord) -> None:
     text = page(engineer, served(planned, "control", "batch"))
     assert "nothing below can be attributed to its source" in text
@@ -234,6 +235,7 @@ def test_a_plan_above_its_budget_says_so_before_it_starts(engineer: Client, plan
     assert "above the budget" not in page(engineer, planned)
 
 
+@pytest.mark.nightly
 def test_the_runs_of_an_experiment_are_not_offered_to_compare_with(bisected: ExperimentRecord) -> None:
     ours, theirs = bisected.plan["runs"]
     rows = tuple(run_rows())

@@ -4,6 +4,7 @@ import re
 from html import unescape
 from typing import Any
 
+import pytest
 from django.test import Client
 
 from runs.models import LabelRecord, RunRecord
@@ -40,6 +41,7 @@ def test_twenty_answers_are_labelled_by_plain_forms_and_then_summed_up(stage: An
     assert "<span>answer 1 of 20</span>" in text_of(engineer, place), "the next 20"
 
 
+@pytest.mark.nightly
 def test_a_label_is_undone_changed_and_removed(stage: Any, engineer: Client) -> None:
     run = stage.run_in("finished")
     place = f"/runs/{run.pk}/labels/next/?from=0"
@@ -59,6 +61,7 @@ def test_a_label_is_undone_changed_and_removed(stage: Any, engineer: Client) -> 
     assert not LabelRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_a_form_that_says_neither_stores_nothing_and_says_so(stage: Any, engineer: Client) -> None:
     run = stage.run_in("finished")
     page = text_of(engineer, f"/runs/{run.pk}/labels/next/?from=0")

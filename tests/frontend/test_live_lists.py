@@ -46,6 +46,7 @@ def test_rows_are_sent_again_only_when_they_look_other(viewer: Client, stage: An
     assert viewer.get(asks(text)[0]).status_code == 204
 
 
+@pytest.mark.nightly
 def test_what_filters_a_list_filters_what_follows(viewer: Client, stage: Any) -> None:
     stage.run_in("finished")
     address, seconds = opened(viewer, "/runs/?status=finished&label=a%3Db")
@@ -56,6 +57,7 @@ def test_what_filters_a_list_filters_what_follows(viewer: Client, stage: Any) ->
     assert viewer.get(address).status_code == 204
 
 
+@pytest.mark.nightly
 def test_probes_experiments_and_replays_follow_too(engineer: Client, planned: Any) -> None:
     probe, lab = opened(engineer, "/probes/"), opened(engineer, "/lab/")
     replay = opened(engineer, "/replays/")

@@ -82,6 +82,7 @@ def test_the_page_of_a_response_begins_at_its_narrowest_margin(runs, viewer):
     assert POSITION.findall(end)[-1] == str(N - 1)
 
 
+@pytest.mark.nightly
 def test_the_windows_of_a_response_hold_what_the_trace_holds(runs):
     trace = show_trace(*stored_trace(runs[0].pk, repeat=1, case_id=CASE), start=FLIP - 3, limit=6)
     assert (trace.start, trace.length, len(trace.positions)) == (FLIP - 3, N, 6)

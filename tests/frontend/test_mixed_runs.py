@@ -14,6 +14,7 @@ from runs.models import BucketRecord, RunRecord
 from runs.release import create_release
 from tests import build
 from tests.casts import cast
+from tests.nightly import nightly
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +37,7 @@ def part_of(page: str, run: RunRecord) -> str:
     return "".join(row for row in rows if f'href="/runs/{run.pk}/"' in row)
 
 
-@pytest.mark.parametrize("path", ["/runs/", "/suites/", "/suites/colours/", "/compare/"])
+@pytest.mark.parametrize("path", ["/runs/", *nightly(["/suites/", "/suites/colours/", "/compare/"])])
 def test_lists_warn_where_the_score_would_stand(mixed, viewer, path):
     build.finished_run(["blue", "blue", "red"])  # it takes two to compare
     if path == "/suites/":
@@ -57,6 +58,7 @@ def test_the_suite_scores_it_by_bucket_and_gives_no_whole(mixed, viewer):
     assert "50.0" in rows
 
 
+@pytest.mark.nightly
 def test_its_own_page_and_the_chooser_say_so(mixed, viewer):
     page = unescape(viewer.get(f"/runs/{mixed.pk}/").content.decode())
     assert "2 buckets answered this run. Each is scored separately, and no verdict reads a pooled score." in page
@@ -66,6 +68,7 @@ def test_its_own_page_and_the_chooser_say_so(mixed, viewer):
     assert re.search(rf'<option value="{mixed.pk}"[^>]*>[^<]*2 buckets, no score as a whole', chooser)
 
 
+@pytest.mark.nightly
 def test_a_comparison_with_it_is_not_comparable(mixed, viewer):
     other = build.finished_run(["blue", "blue", "red"])
     page = unescape(viewer.get(f"/compare/{mixed.pk}/{other.pk}/").content.decode())
@@ -73,6 +76,7 @@ def test_a_comparison_with_it_is_not_comparable(mixed, viewer):
     assert re.search(r"2 buckets|more than one bucket|several buckets", page)
 
 
+@pytest.mark.nightly
 def test_it_cannot_be_set_as_a_baseline(mixed, client_of):
     manager = client_of("release manager")
     assert "Set as baseline</h2>" not in manager.get(f"/runs/{mixed.pk}/").content.decode()
@@ -100,6 +104,7 @@ def test_the_api_warns_in_every_shape(mixed, client_of):
     assert sorted(line["repeats"] for line in history) == [[50.0, 50.0], [100.0, 100.0]]
 
 
+@pytest.mark.nightly
 def test_parts_of_repeats_weigh_what_they_hold(db, viewer):
     """One bucket got one of two right, and one of one: two thirds, and not the mean of 50 and 100."""
     one, other = build.process(build.bucket("float32")), build.process(build.bucket("bfloat16"))
@@ -114,6 +119,7 @@ def test_parts_of_repeats_weigh_what_they_hold(db, viewer):
         assert "75.0" not in page, path
 
 
+@pytest.mark.nightly
 def test_a_mixed_comparison_lists_cases_with_a_tab_for_each_pair_of_backends(mixed, viewer):
     other = build.finished_run(
         ("red", "blue", "blue"), ("red", "blue", "blue"), by=build.process(build.bucket("float32"))
@@ -167,6 +173,7 @@ def test_a_backend_has_one_name_on_pages_in_rest_and_on_the_command_line(mixed, 
     assert named(mixed) == first
 
 
+@pytest.mark.nightly
 def test_pages_call_a_stack_by_its_name(mixed, viewer):
     baseline = build.finished_run(["blue", "blue", "red"])
     release = create_release(gates=[{"suite": "colours", "candidate": mixed.pk, "baseline": baseline.pk}])

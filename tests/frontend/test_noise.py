@@ -8,6 +8,7 @@ import pytest
 
 from runs.models import CaseColumns
 from tests import build
+from tests.nightly import few
 
 
 def page_of(client: Any, run: Any, query: str = "") -> str:
@@ -39,7 +40,7 @@ def test_a_run_says_what_its_repeats_resolve(stage, viewer):
     assert "Whole repeats differ by more than chance in single cases explains." not in page
 
 
-@pytest.mark.parametrize(("last", "is_said"), [("blue blue red", False), ("blue red red", True)])
+@pytest.mark.parametrize(("last", "is_said"), few([("blue blue red", False), ("blue red red", True)], 1))
 def test_what_moves_a_score_is_said_where_repeats_scored_unlike(viewer, last, is_said):
     run = build.finished_run(["blue", "blue", "red"], last.split())
     for address in (f"/runs/{run.pk}/", f"/suites/{run.suite_version.suite.slug}/"):
@@ -70,6 +71,7 @@ def test_runs_that_move_as_a_whole_are_pointed_out(stage, viewer):
     assert rows(page)["Runs as a whole"] == ["p\u00a0under 0.001"]
 
 
+@pytest.mark.nightly
 def test_each_bucket_has_a_column_of_its_own(stage, viewer):
     float32, bfloat16 = build.process(build.bucket("float32")), build.process(build.bucket("bfloat16"))
     run = build.run(build.suite("mixed", ["a", "b", "c"]), repeats=2)
@@ -80,6 +82,7 @@ def test_each_bucket_has_a_column_of_its_own(stage, viewer):
     assert "Each bucket is measured separately." in page
 
 
+@pytest.mark.nightly
 def test_cases_likely_to_flip_are_marked_by_a_glyph_and_a_word_and_can_be_shown_alone(stage, viewer):
     run = stage.run_in("finished")
     listed = page_of(viewer, run, "?only=likely")
@@ -90,6 +93,7 @@ def test_cases_likely_to_flip_are_marked_by_a_glyph_and_a_word_and_can_be_shown_
     assert '<a href="?only=likely#cases" aria-current="true">likely to flip <b>6</b></a>' in listed
 
 
+@pytest.mark.nightly
 def test_no_prediction_is_no_promise(stage, viewer):
     run = stage.run_in("finished")
     CaseColumns.objects.update(flip_chances=None)
@@ -100,6 +104,7 @@ def test_no_prediction_is_no_promise(stage, viewer):
     assert "likely to flip <span" not in page
 
 
+@pytest.mark.nightly
 def test_repeats_that_agreed_are_said_beside_the_prediction(stage, viewer):
     by = stage.worker()
     run = stage.start(repeats=2)

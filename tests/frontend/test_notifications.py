@@ -9,6 +9,7 @@ from django.test import Client
 from runs.models import FollowRecord, OutboxMessage, WebhookRecord
 from runs.webhooks.follows import NO_EMAIL, create_address
 from tests import build
+from tests.nightly import few
 
 pytestmark = pytest.mark.django_db
 PAGE = "/settings/notifications/"
@@ -36,7 +37,7 @@ def test_a_button_follows_and_leads_to_the_addresses_first(viewer: Client) -> No
     assert elsewhere["Location"] == PAGE
 
 
-@pytest.mark.parametrize("place", ["/suites/colours/", "/suites/colours/cases/a/b%20c/", "/endpoints/local/"])
+@pytest.mark.parametrize("place", few(["/suites/colours/", "/suites/colours/cases/a/b%20c/", "/endpoints/local/"], 1))
 def test_what_goes_on_for_ever_is_followed(viewer: Client, place: str) -> None:
     build.run(repeats=1)
     assert ">Follow</button>" in shown(viewer.get(place))

@@ -110,6 +110,7 @@ def test_viewers_read_and_ask_for_nothing(run: RunRecord, client: Client) -> Non
     assert client.get(reverse("replay", args=[999])).status_code == 404
 
 
+@pytest.mark.nightly
 def test_a_case_under_another_profile_is_told_from_the_run_s_own_replays(run: RunRecord, engineer: Client) -> None:
     other = create_replay(run_id=run.pk, case_id="sky", profile="warm")
     decode()

@@ -42,6 +42,7 @@ def test_a_response_shows_its_thinking_apart_and_where_the_answer_begins(runs, v
     assert "cut inside its thinking" not in page
 
 
+@pytest.mark.nightly
 def test_a_response_shows_its_words_and_its_calls_apart(stage, viewer):
     call = {"name": "add", "arguments": '{"a": 1}'}
     text = join_parts(AnswerParts("Wait\nthere.", calls=(call,)))
@@ -51,6 +52,7 @@ def test_a_response_shows_its_words_and_its_calls_apart(stage, viewer):
     assert 'aria-label="Tool calls of the response"><bdi>{&quot;arguments&quot;:' in page
 
 
+@pytest.mark.nightly
 def test_a_response_that_was_cut_while_it_thought_says_so_and_so_does_its_run(runs, viewer):
     page = text_of(viewer.get(f"/runs/{runs[1].pk}/repeats/1/cases/case-005/"))
     assert "Cut inside its thinking, at 5 tokens." in page
@@ -58,12 +60,14 @@ def test_a_response_that_was_cut_while_it_thought_says_so_and_so_does_its_run(ru
     assert "1 answer was cut inside the thinking and scores 0. Raise max_tokens." in run
 
 
+@pytest.mark.nightly
 def test_a_pair_says_where_inside_the_thinking_it_parted(runs, viewer):
     page = text_of(viewer.get(pair_address.pair_url(runs[0].pk, runs[1].pk, "case-005", repeats=(1, 1))))
     assert "They differ inside the thinking, from token 1 of 3 (baseline) and 5 (candidate)." in page
     assert "<td>3 tokens</td> <td>5 tokens, and cut there: no answer</td>" in page
 
 
+@pytest.mark.nightly
 def test_a_long_trace_shows_the_positions_around_one_and_links_to_the_others(stage, viewer):
     long = said(5, [*[sure(4)] * 4500, END_ROW], text="blue")
     run, _ = two_runs.make({5: long}, {})

@@ -21,6 +21,7 @@ from tests.casts import cast
 from tests.frontend import release_runs
 from tests.frontend.conftest import form_key
 from tests.frontend.test_releases import HOSTILE, of_kind, page_of, part, words_of
+from tests.nightly import nightly
 
 pytestmark = pytest.mark.django_db
 POSTS = (
@@ -91,6 +92,7 @@ def test_the_form_says_what_each_choice_means(manager, two_runs):
     assert "An advisory one never changes the verdict." in words
 
 
+@pytest.mark.nightly
 def test_another_suite_is_added_without_a_script_and_keeps_what_was_typed(manager, two_runs):
     baseline, candidate = two_runs
     typed = {"n_gates": "1", "gate-0-candidate": candidate.pk, "gate-0-baseline": baseline.pk, "labels": "x=y"}
@@ -170,9 +172,13 @@ def test_only_a_ship_may_be_approved_and_only_what_is_none_waived(manager, made)
     ("decision", "changes", "field"),
     [
         ("reject", {}, "note"),
-        ("waive", {"expires_at": "2099-01-01", "note": "Why not."}, "expires_at"),
-        ("waive", {"note": "Why not."}, "expires_at"),
-        ("", {}, "decision"),
+        *nightly(
+            [
+                ("waive", {"expires_at": "2099-01-01", "note": "Why not."}, "expires_at"),
+                ("waive", {"note": "Why not."}, "expires_at"),
+                ("", {}, "decision"),
+            ]
+        ),
     ],
 )
 @of_kind("no_ship")
@@ -214,6 +220,7 @@ def test_a_stale_sign_off_comes_back_with_what_changed(manager, made):
     assert not SignOffRecord.objects.exists()
 
 
+@pytest.mark.nightly
 @of_kind("inconclusive")
 def test_a_void_sign_off_stays_struck_through_with_the_reason(manager, made):
     sign(manager, made, "reject", note="Too early.")
@@ -251,6 +258,7 @@ def test_settling_asks_for_the_budget_and_runs_what_was_confirmed(client_of, mad
     assert [run.repeats.count() for run in (gate.baseline_run, gate.candidate_run)] == [10, 10]
 
 
+@pytest.mark.nightly
 @of_kind("inconclusive")
 def test_a_budget_that_nobody_saw_is_refused(client_of, made):
     asked = {"look": "10", "n_responses": "299"}
@@ -267,6 +275,7 @@ def test_where_repeats_do_not_help_settling_leads_back(client_of, made):
     assert "Repeats cannot decide this release" in answer.content.decode()
 
 
+@pytest.mark.nightly
 @of_kind("not_comparable")
 def test_the_baseline_is_run_again_as_it_was_asked_for(client_of, made):
     baseline = made.gates.get().baseline_run
@@ -286,6 +295,7 @@ def test_the_baseline_is_run_again_as_it_was_asked_for(client_of, made):
     assert again.repeats.count() == 5
 
 
+@pytest.mark.nightly
 @of_kind("not_comparable")
 def test_a_form_that_is_sent_twice_runs_a_side_again_once(client_of, made):
     engineer, address = client_of("engineer"), f"/releases/{made.pk}/rerun/?side=baseline"
@@ -296,6 +306,7 @@ def test_a_form_that_is_sent_twice_runs_a_side_again_once(client_of, made):
     assert "Nothing was added." in words_of(engineer.get(second.headers["Location"]).content.decode())
 
 
+@pytest.mark.nightly
 @of_kind("noisy")
 def test_both_sides_that_a_step_names_are_run_again_in_turn_under_its_profile(client_of, made):
     engineer = client_of("engineer")
@@ -373,6 +384,7 @@ def test_a_second_click_signs_nothing_more_and_who_has_not_seen_a_sign_off_is_to
     assert [row.decision for row in SignOffRecord.objects.all()] == ["approve", "approve"]
 
 
+@pytest.mark.nightly
 @of_kind("ship")
 def test_the_export_has_a_line_a_sign_off_and_says_that_the_chain_holds(manager, made):
     sign(manager, made, note=HOSTILE)
@@ -404,6 +416,7 @@ def test_where_the_load_moves_bits_both_sides_are_run_again_in_turn(client_of):
     assert (baseline.repeats.count(), candidate.repeats.count()) == (5, 5)
 
 
+@pytest.mark.nightly
 @of_kind("not_comparable")
 def test_a_pinned_side_is_run_again_alone(client_of, made):
     page = client_of("engineer").get(f"/releases/{made.pk}/rerun/?side=baseline").content.decode()

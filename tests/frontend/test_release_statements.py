@@ -29,7 +29,7 @@ def release(n_gates: int, *, unstable: bool = False, is_moved: bool = False) -> 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("n_gates", [1, *nightly([4])])
-@pytest.mark.parametrize(("changes", "word"), [({}, "ship"), ({"unstable": True}, "inconclusive")])
+@pytest.mark.parametrize(("changes", "word"), [({}, "ship"), *nightly([({"unstable": True}, "inconclusive")])])
 def test_a_page_and_its_poll(client_of: Any, django_assert_max_num_queries: Any, n_gates, changes, word) -> None:
     manager, made = client_of("release manager"), release(n_gates, **changes)
     assert made.verdict.word == word

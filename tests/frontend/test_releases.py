@@ -73,6 +73,7 @@ def test_the_word_its_sentence_and_one_thing_to_do_next(manager, made, word, ste
     assert [shown.partition(" ≈")[0] for shown in primary(page)] == [step]
 
 
+@pytest.mark.nightly
 @of_kind("suite_too_small")
 def test_too_small_a_suite_names_the_cases_it_would_take(manager, made):
     page = page_of(manager, made)
@@ -80,6 +81,7 @@ def test_too_small_a_suite_names_the_cases_it_would_take(manager, made):
     assert "too few cases to decide" in page
 
 
+@pytest.mark.nightly
 @of_kind("not_comparable")
 def test_not_comparable_shows_who_served_what_and_no_ruler(manager, made):
     page = page_of(manager, made)
@@ -127,6 +129,7 @@ def test_the_ruler_names_the_interval_and_the_reach(manager, made):
     assert gate.reach is not None
 
 
+@pytest.mark.nightly
 @of_kind("no_ship")
 def test_why_it_moved_ends_in_the_difference_and_leads_to_the_comparison(manager, made):
     page = page_of(manager, made)
@@ -282,6 +285,7 @@ def test_an_empty_list_says_why_and_names_the_command(manager):
     assert "evalboard release" in page
 
 
+@pytest.mark.nightly
 @of_kind("ship")
 def test_the_list_goes_on_to_older_releases(manager, monkeypatch, made):
     monkeypatch.setattr("frontend.release.views.RELEASES_PER_PAGE", 1)

@@ -26,6 +26,7 @@ def page(run: RunRecord, client: Client) -> Any:
     return lambda: client.get(reverse("response", args=[run.pk, 1, "a/b c"])).content.decode()
 
 
+@pytest.mark.nightly
 def test_without_replays_the_page_says_how_to_ask_for_one(run: RunRecord, page: Any) -> None:
     assert f"<code>evalboard replay {run.pk} &#x27;a/b c&#x27; --repeat 1</code>" in page()
 

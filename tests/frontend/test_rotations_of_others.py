@@ -51,6 +51,7 @@ def probed(kind: str, *names: str) -> Any:
     return probes.served_by_others(answer)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", [KINDS[0], *nightly(KINDS[1:])])
 def test_what_a_probe_alone_has_seen_is_a_rotation_as_of_a_run(version: Any, kind: str) -> None:
     baseline = chosen(answered(version, "a"))
@@ -66,12 +67,14 @@ def test_what_a_probe_alone_has_seen_is_a_rotation_as_of_a_run(version: Any, kin
     assert Rotation.objects.count() == 1
 
 
+@pytest.mark.nightly
 def test_who_gave_less_of_a_probe_joins(version: Any) -> None:
     chosen(answered(version, "a"))
     probed("routing", *["b"] * 9, "a")
     assert not Rotation.objects.exists()
 
 
+@pytest.mark.nightly
 def test_a_probe_that_nothing_names_the_answers_of_shows_none(version: Any) -> None:
     chosen(answered(version, "a"))
     assert probed("routing", "").bucket is None
@@ -85,6 +88,7 @@ def test_two_probes_without_any_run_show_one_too() -> None:
     assert Rotation.objects.get().before == backend("a").fingerprint
 
 
+@pytest.mark.nightly
 def test_a_run_that_began_before_the_newest_rotation_shows_no_other(version: Any) -> None:
     """A long run is judged when it ends, and a probe may have seen meanwhile what serves now."""
     chosen(answered(version, "a"))
@@ -96,6 +100,7 @@ def test_a_run_that_began_before_the_newest_rotation_shows_no_other(version: Any
     assert Rotation.objects.count() == 1
 
 
+@pytest.mark.nightly
 def test_it_is_of_the_endpoint_whatever_the_profile_and_of_no_other_endpoint(version: Any) -> None:
     mine, other = chosen(answered(version, "a")), chosen(answered(version, "a", under="fast"))
     probes.remote("elsewhere", line="elsewhere")
@@ -159,6 +164,7 @@ def test_the_row_of_a_rotation_says_what_is_under_way_and_then_links_the_compari
     assert link in viewer.get("/fingerprints/").content.decode()
 
 
+@pytest.mark.nightly
 def test_a_reference_set_that_cannot_run_says_so_on_the_row(version: Any, viewer: Client) -> None:
     chosen(answered(version, "a"))
     judged.suite("colours-reference", n_cases=3)  # a person's, under the name that the set needs

@@ -60,6 +60,7 @@ def test_the_head_has_three_acts_at_most(pair, client_of):
     assert "Delete run" in acts
 
 
+@pytest.mark.nightly
 def test_what_a_case_is_adds_up_to_all_cases(pair, viewer):
     counts = chips(page_of(viewer, pair[1]))
     assert counts["all"] == N_CASES
@@ -78,6 +79,7 @@ def test_a_row_has_the_answer_of_the_first_repeat_that_failed(pair, viewer):
     assert f'/repeats/{marks[case].index("fail") + 1}/cases/{case}/" title' in listed[case]
 
 
+@pytest.mark.nightly
 def test_the_search_looks_into_answers_and_its_counts_are_of_what_it_lists(pair, viewer):
     page = page_of(viewer, pair[1], "?q=Shall+I+tell")
     listed = rows(page)
@@ -161,6 +163,7 @@ def test_a_run_that_fails_says_why_what_mends_it_and_where_it_stopped(engineer: 
     assert (again.endpoint, again.seed, again.repeats.count()) == (run.endpoint, run.seed, run.repeats.count())
 
 
+@pytest.mark.nightly
 def test_a_run_waits_for_its_endpoint_and_is_tried_by_a_click(engineer: Any, viewer: Any) -> None:
     run, worker = on_another_server()
     lease = claim_shard(worker=worker)

@@ -88,6 +88,7 @@ def test_many_shards_are_drawn_together(viewer: Any, monkeypatch: pytest.MonkeyP
     assert [[line.status for line in of.shards] for of in repeats_of(run)] == [["finished"] * 2, ["finished", "failed"]]
 
 
+@pytest.mark.nightly
 def test_a_page_enters_few_modules(viewer: Any) -> None:
     """A run of two buckets that nobody has looked at yet. `tools/house.py --page` reads what this prints."""
     statements(viewer, run_of(repeats=1, buckets=1))  # imports what pages need

@@ -44,6 +44,7 @@ def unnamed():
     return judged.run(judged.suite(n_cases=60), SOMETIMES, by=build.process(), under="sampled")
 
 
+@pytest.mark.nightly
 def test_a_sampled_run_says_how_it_was_drawn_and_raises_no_alarm(sampled, engineer):
     page = text_of(engineer.get(f"/runs/{sampled.pk}/"))
     assert re.search(r"<bdi>seed</bdi> <bdi>7</bdi>|seed 7[,<]", page.split("<dt>sampling</dt>")[1][:400])
@@ -54,6 +55,7 @@ def test_a_sampled_run_says_how_it_was_drawn_and_raises_no_alarm(sampled, engine
     assert "changed their score between repeats" not in page
 
 
+@pytest.mark.nightly
 def test_a_twin_is_called_byte_identical_and_a_run_of_another_seed_is_not(sampled, other, viewer):
     again = like(sampled, seed=7)
     page = text_of(viewer.get(f"/runs/{again.pk}/"))
@@ -86,6 +88,7 @@ def test_a_suites_noise_takes_each_seed_once(unnamed):
     assert n_measured(unnamed) == [5]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("batch_class", "batch_part"), [("alone", "all of it from sampling"), ("fixed-8", "together")])
 def test_draws_in_fixed_groups_are_also_moved_by_the_batch(batch_class, batch_part):
     """Answers that are drawn are of other lengths each time, so a group of fixed size decodes them in other batches."""
@@ -100,6 +103,7 @@ def n_measured(run):
     return [measured.n_repeats for measured in found.values()]
 
 
+@pytest.mark.nightly
 def test_a_release_says_in_one_sentence_why_it_may_be_believed(unnamed, engineer):
     ours, theirs = unnamed, like(unnamed)
     release = judged.release(ours, theirs)
@@ -113,6 +117,7 @@ def test_a_release_says_in_one_sentence_why_it_may_be_believed(unnamed, engineer
     assert ">one sample</span>" in page
 
 
+@pytest.mark.nightly
 def test_running_a_side_again_takes_the_seed_of_the_other(sampled, other, engineer):
     release = judged.release(sampled, other)
     address = f"/releases/{release.pk}/rerun/?gate=0&side=candidate"
@@ -121,6 +126,7 @@ def test_running_a_side_again_takes_the_seed_of_the_other(sampled, other, engine
     assert RunRecord.objects.latest("pk").seed == 7
 
 
+@pytest.mark.nightly
 def test_the_form_takes_a_seed_and_says_where_one_can_mean_nothing(engineer, db):
     build.suite()
     build.endpoint()

@@ -75,6 +75,7 @@ def test_who_may_only_look_sees_no_buttons(viewer: Client, engineer: Client) -> 
     assert viewer.post("/schedules/", RUN).status_code == 403
 
 
+@pytest.mark.nightly
 def test_the_board_has_the_last_the_next_and_the_failing(engineer: Client) -> None:
     assert "All schedules" not in engineer.get("/").content.decode()
     engineer.post("/schedules/", RUN)

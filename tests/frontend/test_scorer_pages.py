@@ -66,6 +66,15 @@ def test_another_scorer_is_tried_on_the_newest_run_and_adopted(engineer: Client,
     assert re.search(r"the run’s version’s .* the suite’s", words_of(adopted))
 
 
+def test_the_run_is_chosen_from_those_of_the_suite_logs_among_them(engineer: Client) -> None:
+    version = push()
+    older, newer = (build.finished_run(("blue", answer, "red"), version=version) for answer in ("Blue", "blue"))
+    RunRecord.objects.filter(pk=older.pk).update(status="incomplete")
+    choice = html_of(engineer.get(PAGE)).partition('<select id="run"')[2].partition("</select>")[0]
+    assert re.findall(r'value="(\d+)"( selected)?', choice) == [(str(newer.pk), " selected"), (str(older.pk), "")]
+    assert f"Run {older.pk} , by each scorer" in words_of(engineer.get(f"{PAGE}?run={older.pk}"))
+
+
 def test_what_does_not_suit_stands_at_the_form(engineer: Client) -> None:
     run = build.finished_run(("blue", "Blue", "red"), version=push())
     refused = engineer.post(f"{PAGE}?run={run.pk}", {"act": "try", "scorer": "number", "options": ""})
@@ -74,6 +83,7 @@ def test_what_does_not_suit_stands_at_the_form(engineer: Client) -> None:
     assert engineer.get(f"{PAGE}?run=999999").status_code == 404
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_the_page_follows_a_teams_scorer_until_its_scores_are_there(
     engineer: Client, settings: Any, tmp_path: Path
@@ -91,6 +101,7 @@ def test_the_page_follows_a_teams_scorer_until_its_scores_are_there(
     assert "66.67 points with command folded" in re.sub("<[^>]*>", "", after), after
 
 
+@pytest.mark.nightly
 def test_scoring_that_no_worker_can_do_is_cancelled_on_the_runs_page(engineer: Client) -> None:
     run = build.finished_run(("blue", "Blue", "red"), version=push())
     assert "Cancel scoring again" not in words_of(engineer.get(f"/runs/{run.pk}/"))
@@ -115,6 +126,7 @@ def awaited() -> RunRecord:
     return build.finished_run(("blue", "Blue", "red"), version=push(**OWN))
 
 
+@pytest.mark.nightly
 def test_a_run_that_waits_for_its_scorer_says_so_on_its_page(engineer: Client) -> None:
     run = awaited()
     words = words_of(engineer.get(f"/runs/{run.pk}/"))
@@ -126,6 +138,7 @@ def test_a_run_that_waits_for_its_scorer_says_so_on_its_page(engineer: Client) -
     assert "No worker that runs" not in words
 
 
+@pytest.mark.nightly
 def test_a_run_whose_scorer_scored_nothing_does_not_speak_of_a_log(engineer: Client) -> None:
     run = awaited()
     worker = build.worker(name="second", scorers=[{"digest": DIGEST, "problem": ""}])
@@ -143,6 +156,7 @@ def test_a_run_whose_scorer_scored_nothing_does_not_speak_of_a_log(engineer: Cli
     assert "Unscored: it raised." in words_of(engineer.get(f"/runs/{run.pk}/repeats/1/cases/sea/"))
 
 
+@pytest.mark.nightly
 def test_an_imported_run_ends_with_its_scores_or_without_them_once_it_is_cancelled(engineer: Client) -> None:
     cases = [{"id": each.id, "messages": [*each.messages], "target": "blue"} for each in map(logs.case, logs.CASES)]
     push_suite(document={"slug": "colours", "scorer": OWN, "cases": cases})

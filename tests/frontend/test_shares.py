@@ -142,6 +142,7 @@ def test_without_answers_there_is_no_chart(viewer: Client) -> None:
     assert "Shares by day" not in words(viewer, "/endpoints/hosted/")
 
 
+@pytest.mark.nightly
 def test_the_shares_of_an_hour_add_up_to_its_answers(db: None) -> None:
     answered(0.2, "a")
     answered(0.1, "a", odd="c")

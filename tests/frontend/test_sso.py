@@ -113,11 +113,13 @@ def test_who_is_refused_there_is_told_so_here(served: Site, idp: Provider) -> No
     "change",
     [
         pytest.param({"changes": {"aud": "somebody-else"}}, id="for another installation"),
-        pytest.param({"changes": {"iss": "https://elsewhere.example"}}, id="of another provider"),
+        pytest.param(
+            {"changes": {"iss": "https://elsewhere.example"}}, id="of another provider", marks=pytest.mark.nightly
+        ),
         pytest.param({"changes": {"exp": 1}}, id="too old"),
         pytest.param({"signs_with": rsa.generate_private_key(public_exponent=65537, key_size=2048)}, id="another key"),
         pytest.param({"algorithm": "HS256"}, id="signed by what is public"),
-        pytest.param({"told_by_userinfo": {**ADA, "sub": "somebody-else"}}, id="two people"),
+        pytest.param({"told_by_userinfo": {**ADA, "sub": "somebody-else"}}, id="two people", marks=pytest.mark.nightly),
     ],
 )
 def test_an_id_token_that_is_not_right_signs_nobody_in(served: Site, idp: Provider, change: dict[str, Any]) -> None:

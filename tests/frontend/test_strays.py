@@ -33,6 +33,7 @@ def test_a_log_of_which_six_in_a_hundred_were_rerouted_without_a_tag_lists_them(
         assert f'href="/runs/{run.pk}/repeats/{repeat}/cases/{case}/"' in page.split('id="strays"')[1]
 
 
+@pytest.mark.nightly
 def test_of_many_strays_the_run_lists_the_first_and_a_page_of_its_own_all(viewer: Client) -> None:
     run = build.run(build.suite(case_ids=[f"case-{number:03}" for number in range(250)]))
     build.strays(run, n=250)

@@ -49,8 +49,24 @@ def test_saving_stores_a_version_and_then_the_next(engineer: Client) -> None:
     stored = SuiteVersionRecord.objects.get()
     assert (stored.max_tokens, stored.n_cases, stored.scorer.spec["default"]["kind"]) == (16, 2, "contains")
     assert "towns exists, so this becomes its version 2" in words(send(engineer, slug="towns"))
+    assert "towns v1 has this content already" in words(send(engineer, slug="towns", max_tokens="16"))
     send(engineer, "save", slug="towns", scorer="exact", options='{"part": "last_word"}')
     assert SuiteVersionRecord.objects.get(number=2).scorer.spec["default"]["part"] == "last_word"
+
+
+def test_a_suite_that_another_saved_after_the_preview_is_shown_again_first(engineer: Client) -> None:
+    send(engineer, "save", slug="towns")
+    mine = {"slug": "towns", "scorer": "exact"}
+    previewed = re.search('name="previewed" value="([^"]*)"', send(engineer, **mine).content.decode())
+    assert previewed is not None
+    assert previewed[1] == "towns 2"
+    send(engineer, "save", slug="towns", max_tokens="8")
+    shown = words(send(engineer, "save", **mine, previewed=previewed[1]), 422)
+    assert "Version 2 of towns was stored after the preview. Save again to add version 3." in shown
+    assert "towns exists, so this becomes its version 3" in shown
+    assert SuiteVersionRecord.objects.count() == 2
+    assert send(engineer, "save", **mine, previewed="towns 3").status_code == 302
+    assert SuiteVersionRecord.objects.get(number=3).scorer.spec["default"]["kind"] == "exact"
 
 
 def test_a_suite_without_a_name_is_kept_on_the_page(engineer: Client) -> None:

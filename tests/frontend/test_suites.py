@@ -24,6 +24,7 @@ from runs.uploads.uploads import close_upload, open_upload, store_part
 from tests.casts import cast
 from tests.frontend import history_stage
 from tests.frontend.history_stage import SLUG
+from tests.nightly import nightly
 
 pytestmark = pytest.mark.django_db
 PAGE = f"/suites/{SLUG}/"
@@ -62,6 +63,7 @@ def _mean(run_id: int) -> float:
     return float(np.mean(RepeatScore.objects.filter(repeat__run=run_id).values_list("points", flat=True)))
 
 
+@pytest.mark.nightly
 def test_what_five_repeats_resolve_is_what_the_core_says_of_the_bucket(made, viewer):
     bucket = made.current.run.bucket_id
     packed = RepeatScore.objects.filter(repeat__run__bucket=bucket).order_by("-repeat__run_id", "repeat__index")[:20]
@@ -120,6 +122,7 @@ def test_the_table_has_the_numbers_of_the_chart(made, viewer):
     assert len(told) == len(made.runs)
 
 
+@pytest.mark.nightly
 def test_the_rows_name_the_baseline_what_expired_and_the_noise_floor(made, viewer):
     words = words_of(viewer.get(PAGE))
     assert f"current baseline: run {made.current.run_id}" in words
@@ -150,6 +153,7 @@ def test_the_history_keeps_who_set_each_baseline_when_why_and_what_made_it_expir
     assert re.search(rf"expired 2026-10-16 \d\d:\d\d UTC with (?!fp ).+? → .+?, run {made.runs[3].pk}", words)
 
 
+@pytest.mark.nightly
 def test_the_release_column_says_who_judged_a_run(made, viewer, django_user_model):
     store_default_policies()
     user = django_user_model.objects.get(username="mira")
@@ -182,6 +186,7 @@ def test_an_expired_baseline_is_the_claim_and_what_to_do_stands_beside_it(settin
     assert "Expired 2026-09-06" in run
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("what", "suite", "n_cases"), [("", SLUG, 120), ("reference", f"{SLUG}-reference", 20)])
 def test_the_baseline_is_run_again_whole_or_on_its_reference_set(settings, engineer, what, suite, n_cases):
     expired, _ = history_stage.rotated()
@@ -201,6 +206,7 @@ def test_the_suite_of_a_reference_set_says_whose_it_is(settings, viewer):
     assert f"Its reference set runs as {SLUG}-reference" in words_of(viewer.get(PAGE))
 
 
+@pytest.mark.nightly
 def test_what_ran_on_todays_stack_is_accepted_and_the_one_before_stays(settings, manager):
     expired, noticed = history_stage.rotated()
     page = html_of(manager.get(f"{PAGE}?run={noticed.pk}"))
@@ -219,8 +225,8 @@ def test_what_ran_on_todays_stack_is_accepted_and_the_one_before_stays(settings,
     ("change", "said"),
     [
         pytest.param({"reason": " "}, "This field is required.", id="no-reason"),
-        pytest.param({"run": "none"}, "Enter a whole number.", id="no-run"),
-        pytest.param({"run": "999999"}, "There is no run 999999.", id="unknown-run"),
+        pytest.param({"run": "none"}, "Enter a whole number.", id="no-run", marks=pytest.mark.nightly),
+        pytest.param({"run": "999999"}, "There is no run 999999.", id="unknown-run", marks=pytest.mark.nightly),
         pytest.param({"run": "old"}, "another stack serves endpoint prod-router under", id="outdated"),
     ],
 )
@@ -260,7 +266,7 @@ def test_who_may_post(settings, client_of, role, path, body, needed):
     assert not RunRecord.objects.exists()
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", [*list(ROLES)[:2], *nightly(list(ROLES)[2:])])
 def test_only_what_a_person_may_do_is_offered(made, client_of, role):
     client = client_of(role)
     suite, run = html_of(client.get(PAGE)), html_of(client.get(f"/runs/{made.candidate.pk}/"))
@@ -275,6 +281,7 @@ def test_the_current_baseline_is_not_offered_as_one_on_its_own_page(made, manage
     assert "Baseline of" in page
 
 
+@pytest.mark.nightly
 def test_the_page_costs_no_more_queries_with_more_runs(settings, viewer):
     history_stage.rotated()
     by = RunRecord.objects.latest("pk").bucket
@@ -317,6 +324,7 @@ def test_the_list_says_how_far_a_suite_in_parts_is_and_what_was_wrong_with_it(vi
     assert f"of whole: 1 case is read, {size} of {size}" in words_of(viewer.get("/suites/"))
 
 
+@pytest.mark.nightly
 def test_a_bucket_of_the_key_focuses_the_page_on_it(made, viewer):
     bucket = made.candidate.bucket_id
     whole, alone = (viewer.get(f"{PAGE}{query}").content.decode() for query in ("", f"?bucket={bucket}"))

@@ -63,6 +63,7 @@ def test_one_line_leads_to_a_run_its_comparison_a_token_and_the_release(sample: 
     assert "cannot be judged as a new serving stack, as the weights are others too." in release
 
 
+@pytest.mark.nightly
 def test_the_sample_is_folded_once_there_are_other_releases(sample: None, viewer: Any) -> None:
     board = page_of(viewer, "/")
     assert "One release must not ship." in board
@@ -78,6 +79,7 @@ def test_the_sample_is_folded_once_there_are_other_releases(sample: None, viewer
     assert "its 4 sample releases are folded below" in tour_of_board(viewer)
 
 
+@pytest.mark.nightly
 def test_a_page_outside_the_tour_says_nothing_of_it(sample: None, viewer: Any) -> None:
     found = re.search(r'href="(/runs/\d+/)\?tour=1"', tour_of_board(viewer))
     assert found is not None
@@ -85,6 +87,7 @@ def test_a_page_outside_the_tour_says_nothing_of_it(sample: None, viewer: Any) -
         assert "Tour, " not in page_of(viewer, path), path
 
 
+@pytest.mark.nightly
 def test_one_click_ends_it_for_one_person_for_good(sample: None, viewer: Any, engineer: Any) -> None:
     run = re.search(r'href="(/runs/\d+/\?tour=1)"', tour_of_board(viewer))
     assert viewer.post("/tour/end/").headers["Location"] == "/"
@@ -100,6 +103,7 @@ def test_without_its_sample_there_is_no_tour(sample: None, viewer: Any) -> None:
     assert tour_of_board(viewer) == ""
 
 
+@pytest.mark.nightly
 def test_nothing_offers_to_decode_the_sample_again(sample: None, engineer: Any) -> None:
     run, _, token, _ = walk(engineer).values()
     assert "Decode again" not in token
@@ -107,6 +111,7 @@ def test_nothing_offers_to_decode_the_sample_again(sample: None, engineer: Any) 
     assert "evalboard replay" not in token
 
 
+@pytest.mark.nightly
 def test_a_release_of_the_sample_offers_no_new_logs_of_it(sample: None, engineer: Any) -> None:
     """Nobody can make any: they come with Evalboard."""
     releases = {release.verdict.word: release for release in ReleaseRecord.objects.select_related("verdict")}
@@ -120,6 +125,7 @@ def test_a_release_of_the_sample_offers_no_new_logs_of_it(sample: None, engineer
     assert "Import" not in page_of(engineer, f"/releases/{releases['inconclusive'].pk}/")
 
 
+@pytest.mark.nightly
 def test_the_claim_of_a_verdict_stands_in_bold(sample: None, viewer: Any) -> None:
     for release in ReleaseRecord.objects.exclude(verdict__word="not_comparable"):
         sentence = re.search(

@@ -20,6 +20,7 @@ from tests.casts import cast
 from tests.frontend import two_runs
 from tests.frontend.stage import HOSTILE, HOSTILE_ID
 from tests.frontend.two_runs import END_ROW, said, sure, tie
+from tests.nightly import few, nightly
 
 TOKEN = re.compile(r'<a class="token([^"]*)" href="[^"]*" data-position="(\d+)" aria-label="([^"]*)"([^>]*)>(.*?)</a>')
 CASE = "case-005"
@@ -67,6 +68,7 @@ def test_the_outlined_tokens_are_the_first_whose_stored_ids_differ(near_tie, vie
     assert "From 4 on the two sides read different texts" in page
 
 
+@pytest.mark.nightly
 def test_the_lines_of_both_sides_begin_at_the_same_positions(stage, viewer):
     shared = [sure(token) for token in (4, 5, 6, 7) * 40]
     runs = two_runs.make(
@@ -80,6 +82,7 @@ def test_the_lines_of_both_sides_begin_at_the_same_positions(stage, viewer):
     assert all(line.is_same != line.is_past or line.baseline[-1].mark == "flip" for line in lines)
 
 
+@pytest.mark.nightly
 def test_words_of_marks_that_are_close_stand_above_each_other(stage, viewer):
     shared = [sure(4), *[sure(5)] * 12]
     ours = said(6, [*shared, tie(1, 10), END_ROW])
@@ -91,6 +94,7 @@ def test_words_of_marks_that_are_close_stand_above_each_other(stage, viewer):
         assert ["raised" in each for each in classes if {"onset", "flip"} & set(each)] == raised
 
 
+@pytest.mark.nightly
 def test_a_position_of_the_address_is_selected_on_both_sides_and_nonsense_leads_to_the_flip(near_tie, viewer):
     page = page_of(viewer, near_tie, query="&at=1")
     assert [[token[1] for token in side if "aria-current" in token[3]] for side in sides(page)] == [["1"], ["1"]]
@@ -114,6 +118,7 @@ def test_a_missing_response_on_one_side_is_said_and_the_other_side_is_shown(stag
     assert 'data-figure="margins"' not in page
 
 
+@pytest.mark.nightly
 def test_a_side_that_ends_earlier_is_hatched_without_a_flip(stage, viewer):
     start = [sure(4), sure(5)]
     runs = two_runs.make({5: said(5, start)}, {5: said(5, [*start, sure(6), sure(9)])})
@@ -124,7 +129,7 @@ def test_a_side_that_ends_earlier_is_hatched_without_a_flip(stage, viewer):
     assert "This side has ended." in page_of(viewer, runs, query="&at=3&part=at")
 
 
-@pytest.mark.parametrize("rows", [[], [sure(4)]])
+@pytest.mark.parametrize("rows", few([[], [sure(4)]], 1))
 def test_an_empty_trace_has_a_page(stage, viewer, rows):
     runs = two_runs.make({5: said(5, [])}, {5: said(5, rows)})
     page = page_of(viewer, runs)
@@ -153,6 +158,7 @@ def test_only_equal_traces_are_said_to_be_the_same_to_the_bit(compared, words):
     assert words in render_to_string("compare/_pair_finding.html", {"pair": pair})
 
 
+@pytest.mark.nightly
 def test_what_neither_side_knows_is_neither_a_difference_nor_equal(stage, viewer):
     runs = two_runs.make({}, {})
     ResponseRecord.objects.filter(repeat__run=runs[0]).update(n_cached_tokens=None, n_preemptions=None)
@@ -164,6 +170,7 @@ def test_what_neither_side_knows_is_neither_a_difference_nor_equal(stage, viewer
     assert "<dt>cached tokens</dt><dd>unknown on both sides</dd>" in rest
 
 
+@pytest.mark.nightly
 def test_another_vocabulary_makes_the_page_approximate(stage, viewer):
     by = stage.engine(stage.worker("other"), dtype="bfloat16")
     two_runs.other_words(by, [b"", b"Bl", b"ue", b" is", b" a", b" red", b"."])
@@ -209,6 +216,7 @@ def test_weird_tokens_are_drawn_and_cannot_run(stage, viewer):
     assert drawn[4] == "⟨U+0007⟩⟨U+0000⟩"
 
 
+@pytest.mark.nightly
 def test_prompts_that_differ_are_shown_token_by_token(stage, viewer):
     runs = two_runs.make(
         {5: said(5, [sure(1), END_ROW], prompt=(4, 5, 6, 9))}, {5: said(5, [sure(1), END_ROW], prompt=(4, 5, 7, 9))}
@@ -236,6 +244,7 @@ def test_a_confounded_pair_names_what_else_differs_on_its_page_in_the_list_and_i
     assert row["evidence"]["also_moved"] == ["backend_changed"]
 
 
+@pytest.mark.nightly
 def test_a_long_trace_is_shown_around_its_position_with_links_to_the_rest(stage, viewer):
     shared = [sure(5, -0.1 - n / 10_000) for n in range(2000)]
     ours, theirs = [*shared[:1500], tie(1, 10), *shared[1500:]], [*shared[:1500], tie(10, 1), *shared[1500:]]
@@ -258,6 +267,7 @@ def test_a_long_trace_is_shown_around_its_position_with_links_to_the_rest(stage,
     assert report.points[-1].at == 1500
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("near", "anchor"), [(0.001, "bottom"), (0.15, "top")])
 def test_the_words_of_the_noise_line_leave_the_title_above_it_alone(stage, near, anchor):
     runs = two_runs.make({5: two_runs.near_tie(5)[0]}, {5: two_runs.near_tie(5)[1]})
@@ -299,7 +309,7 @@ def test_zero_has_a_line_of_its_own_below_every_other_margin():
     assert scale.axis["ticktext"][-2:] == ["10", "100 nats"]
 
 
-@pytest.mark.parametrize("case", [CASE, "case-009", HOSTILE_ID])
+@pytest.mark.parametrize("case", [CASE, *nightly(["case-009", HOSTILE_ID])])
 def test_the_page_takes_few_queries_whatever_it_shows(near_tie, viewer, case):
     viewer.get(pair_address.comparison_url(near_tie[0].pk, near_tie[1].pk))
     page_of(viewer, near_tie, case)
@@ -354,6 +364,7 @@ def test_the_question_comes_first_and_every_text_can_be_copied(near_tie, viewer)
     assert f"/cases/{CASE}/" in main.split("all runs of this case")[0]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("at", "has_chart"), [(2, False), (3, True)])
 def test_a_flip_within_the_first_three_positions_has_no_charts(stage, viewer, at, has_chart):
     before, after = [sure(5)] * at, [sure(6)] * 12
@@ -363,6 +374,7 @@ def test_a_flip_within_the_first_three_positions_has_no_charts(stage, viewer, at
     assert "Margins and gaps, position by position" in page or has_chart
 
 
+@pytest.mark.nightly
 def test_two_answers_are_compared_word_by_word(stage, viewer):
     ours, theirs = (
         said(5, [sure(5), END_ROW], text="the sky is blue"),

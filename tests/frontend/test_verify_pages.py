@@ -22,6 +22,7 @@ def text_of(response: Any) -> str:
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())))
 
 
+@pytest.mark.nightly
 def test_it_says_what_it_waits_for(viewer: Client, stack: EngineProcess) -> None:
     probe = verifying.ask()
     own = probe.sets.get(role="endpoint").run_id
@@ -56,6 +57,7 @@ def test_its_page_says_how_sure_it_is_and_leads_to_every_token(viewer: Client, s
     assert "another model" in text_of(viewer.get("/probes/")).lower()
 
 
+@pytest.mark.nightly
 def test_what_takes_from_its_weight_and_what_failed_is_said(viewer: Client, stack: EngineProcess) -> None:
     probe = verifying.end(verifying.ask(), stack, endpoint=0.0)
     shown = text_of(viewer.get(f"/probes/{probe.pk}/"))

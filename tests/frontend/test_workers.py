@@ -147,6 +147,7 @@ def test_a_pool_with_work_and_no_worker_gives_the_command(stage, viewer):
     assert "No worker" not in text_of(viewer.get("/"))
 
 
+@pytest.mark.nightly
 def test_redis_that_does_not_answer_is_told_where_somebody_waits_for_it(stage, viewer, settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     run, by = stage.start(), stage.worker()
@@ -182,6 +183,7 @@ def test_a_run_says_why_every_worker_of_its_pool_leaves_it_alone(stage, viewer):
     assert 'data-code="no_matching_worker"' not in text_of(viewer.get(f"/runs/{run.pk}/"))
 
 
+@pytest.mark.nightly
 def test_a_run_says_that_the_others_rest(stage, viewer):
     run = stage.start()
     put(stage.worker("one"), rests_until=Now() + timedelta(minutes=5))
@@ -192,6 +194,7 @@ def test_a_run_says_that_the_others_rest(stage, viewer):
     assert "The others do not take this run. No GPU is there." in page
 
 
+@pytest.mark.nightly
 def test_a_run_says_that_it_pauses_after_a_failed_start_and_that_all_are_busy(stage, viewer):
     run, by = stage.start(), stage.worker()
     fail_start(lease=claim_shard(worker=by), reason="No room on the GPU.")
@@ -218,6 +221,7 @@ def test_a_run_shows_who_works_on_it_and_who_fell_silent(stage, viewer):
     assert "<bdi>two</bdi></b>, which fell silent: another takes it over when its lease ends" in part
 
 
+@pytest.mark.nightly
 def test_the_history_of_a_run_under_way_is_sent_again_only_when_it_goes_on(stage, viewer):
     run, by = stage.start(), stage.worker("node-7")
     lease = claim_shard(worker=by)
@@ -235,6 +239,7 @@ def test_the_history_of_a_run_under_way_is_sent_again_only_when_it_goes_on(stage
     assert "Repeat 1, cases 0–11: attempt 2 begun by node-8." in text_of(viewer.get(address, seen))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("asked", ["status=foo", "suite=none", "endpoint=%3Cb%3Ehere"])
 def test_a_filter_for_what_is_not_there_is_left_out_and_says_so(stage, viewer, asked):
     run = stage.start()
@@ -246,6 +251,7 @@ def test_a_filter_for_what_is_not_there_is_left_out_and_says_so(stage, viewer, a
     assert "There is no" not in text_of(viewer.get("/runs/?status=queued"))
 
 
+@pytest.mark.nightly
 def test_the_workers_page_costs_the_same_for_one_and_for_many(stage, viewer, django_assert_max_num_queries):
     for pool in range(4):
         for number in range(6):

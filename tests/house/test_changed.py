@@ -32,6 +32,7 @@ REACHES = (
 )
 
 
+@pytest.mark.nightly
 def test_a_change_reaches_what_rests_on_it() -> None:
     """In one process: reading every import takes three seconds."""
     wrong = []
@@ -48,5 +49,6 @@ def test_what_no_import_shows_reaches_every_test(path: str) -> None:
     assert changed.reached([path]) == EVERY
 
 
+@pytest.mark.nightly
 def test_nothing_changed_reaches_nothing() -> None:
     assert changed.reached([]) == set()

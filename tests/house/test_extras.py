@@ -91,6 +91,7 @@ main()
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("command", ["up", "signin", "tour", "worker", "scheduler"])
 def test_a_command_of_a_server_says_what_to_install_where_the_command_line_is_alone(command: str) -> None:
     absent = _absent()
@@ -102,6 +103,7 @@ def test_a_command_of_a_server_says_what_to_install_where_the_command_line_is_al
     assert "`make install`" in done.stderr
 
 
+@pytest.mark.nightly
 def test_the_wheel_records_and_compares_logs_where_only_its_own_packages_are(tmp_path: Path) -> None:
     source, wheels, installed = (tmp_path / name for name in ("source", "wheels", "installed"))
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")

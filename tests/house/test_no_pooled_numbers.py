@@ -28,6 +28,7 @@ from typer.testing import CliRunner
 from evalboard.cli.main import app
 from evalboard.client import Client as Notebook
 from evalboard.core.compare import CASE_PARTS
+from evalboard.core.rollout_steps import measure_step
 from evalboard.core.suite import read_suite_text
 from runs import models
 from runs.baselines import set_baseline
@@ -37,12 +38,14 @@ from runs.lab.run_figures import measure_run, whole_passes
 from runs.labels import label_answers, next_answers
 from runs.release import create_release
 from runs.replays import create_replay
+from runs.rollouts import log_step
 from runs.schedules import create_schedule
 from runs.suites import create_trial, rescore_run
 from runs.webhooks import create_webhook
 from runs.webhooks.webhooks import EVENTS
 from tests import build, forced, judged, probes
 from tests.api.conftest import SCOPES
+from tests.core.test_rollout_steps import tensors
 from tests.nightly import nightly
 from tests.runs import logs
 
@@ -94,6 +97,7 @@ WITHOUT_REPORTS = {
     "rerun",  # of runs that have just been queued
     "force",
     "on-policy",
+    "rollouts",
     "verify",
     "probe",
     "vendors",
@@ -107,6 +111,8 @@ WITHOUT_REPORTS = {
     "settle",
     "follow",
     "scorer",
+    "comment",
+    "audit",
 } | {"endpoint", "experiment", "bisect"}
 
 
@@ -200,10 +206,14 @@ def stored(transactional_db: None) -> Stored:
         "experiment_id": [_experimented(turned, mixed)],
         "upload_id": [],
         "trial_id": [_tried()],
+        "series": [_logged_step(person)],
         "follow_id": [],
         "stop_link": [],
         "offset": [0],
         "token_id": [],
+        "name": ["root"],
+        "session": [],
+        "comment_id": [],
         "same_model_id": [],
         "other": [*prints[1:2], _probed()],
     }
@@ -213,6 +223,12 @@ def stored(transactional_db: None) -> Stored:
 def _released(baseline: models.RunRecord, candidate: models.RunRecord) -> int:
     gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk, "tier": "critical"}
     return int(create_release(gates=[gate], policy="lenient").pk)
+
+
+def _logged_step(person: Any) -> str:
+    figures = measure_step(tensors("verl")).to_json()
+    step, _ = log_step(series="grpo", step=1, figures=figures, max_kl=0.001, user=person)
+    return step.series.name
 
 
 def _label(run: models.RunRecord, person: Any) -> None:
@@ -347,6 +363,7 @@ def test_nothing_that_judges_reads_a_pooled_number() -> None:
     assert readers == READ_POOLED
 
 
+@pytest.mark.nightly
 def test_no_command_prints_one(stored: Stored, live_server: Any, tmp_path: Path) -> None:
     secret = build.token(build.user("ci", "release manager"), "read", "run", "sign")
     place = {"EVALBOARD_URL": live_server.url, "EVALBOARD_TOKEN": secret}

@@ -55,6 +55,7 @@ def test_a_change_is_read_wherever_it_is_written() -> None:
     assert texts == ["−1.25", "−1.3", "−1.2"]
 
 
+@pytest.mark.nightly
 def test_every_page_and_command_shows_the_same_change(
     pair: tuple[models.RunRecord, models.RunRecord], live_server: Any, tmp_path: Path
 ) -> None:

@@ -324,6 +324,7 @@ def surfaces(transactional_db: None, live_server: Any, tmp_path: Path) -> tuple[
     return numbers, values
 
 
+@pytest.mark.nightly
 def test_no_label_has_two_texts_and_every_half_step_one(surfaces: tuple[list[Number], set[float]]) -> None:
     numbers, values = surfaces
     texts = {number.text for number in numbers}

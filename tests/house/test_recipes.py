@@ -243,6 +243,7 @@ def test_a_number_is_added_to_a_flip(copied: Path) -> None:
     assert run(copied, "tools/api_fields.py") == ""  # REST has any number in `evidence`
 
 
+@pytest.mark.nightly
 def test_a_number_is_added_to_a_gate(copied: Path) -> None:
     follow(copied, GATE)
     write_fields(copied)

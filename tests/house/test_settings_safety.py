@@ -116,6 +116,7 @@ def test_management_commands_are_refused_as_well():
     assert "EVALBOARD_DEBUG is on" in ended.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("https", [True, *nightly([False])])
 def test_what_the_documents_recommend_has_nothing_for_djangos_own_check_to_warn_of(tmp_path: Path, https: bool):
     """Without TLS Django warns of just the four things that TLS would bring."""

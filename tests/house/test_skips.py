@@ -39,6 +39,7 @@ def test_a_skip_is_a_failure_where_nothing_may_be_skipped() -> None:
     assert "1 xfailed" in ended.stdout
 
 
+@pytest.mark.nightly
 def test_a_skip_says_its_reason_elsewhere() -> None:
     ended = run(EVALBOARD_REQUIRE_SERVICES="")
     assert ended.returncode == pytest.ExitCode.OK, ended.stdout
@@ -46,6 +47,7 @@ def test_a_skip_says_its_reason_elsewhere() -> None:
     assert "3 skipped, 1 xfailed" in ended.stdout
 
 
+@pytest.mark.nightly
 def test_a_file_that_skips_itself_has_failed_too() -> None:
     ended = run(EVALBOARD_REQUIRE_SERVICES="1", SKIPS_THE_FILE="1")
     assert ended.returncode == pytest.ExitCode.INTERRUPTED, ended.stdout

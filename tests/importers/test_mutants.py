@@ -16,6 +16,7 @@ from evalboard.importers.files import LogFile
 from evalboard.importers.formats import read_logs
 from evalboard.importers.records import LoggedRun
 from tests.importers.mutants import SAMPLES, damage, whole, written
+from tests.nightly import few
 
 IS_SOAK = bool(os.environ.get("EVALBOARD_SOAK"))
 N_MUTANTS = 5000 if IS_SOAK else 60
@@ -34,7 +35,7 @@ EXPLAINED = re.compile(r"cannot be read and are missing|copies of one answer|are
 
 
 @pytest.mark.drawn
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("sample", few(SAMPLES, 4))
 def test_a_damaged_log_is_read_or_refused(sample: str, tmp_path: Path) -> None:
     n_before = count_answers(read_logs(written(tmp_path, whole(sample)))[1])
     for seed in range(FIRST, FIRST + N_MUTANTS):

@@ -39,6 +39,7 @@ def run_installer(checkout: Path, name: str, **environment: str) -> subprocess.C
     )
 
 
+@pytest.mark.nightly
 def test_without_a_network_it_says_so_in_one_sentence_and_leaves_no_stamp(checkout):
     ended = run_installer(checkout, "core", PIP_INDEX_URL="http://127.0.0.1:9/simple")
     assert ended.returncode == 1
@@ -100,6 +101,7 @@ def test_an_index_that_refuses_is_named_with_what_it_wants(tmp_path, monkeypatch
     assert "PIP_INDEX_URL=https://NAME:TOKEN@HOST/simple" in sentence
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["https", *nightly(["http"])])
 def test_a_proxy_that_wants_a_password_is_named(tmp_path, monkeypatch, scheme):
     with answering(407) as host:
@@ -110,6 +112,7 @@ def test_a_proxy_that_wants_a_password_is_named(tmp_path, monkeypatch, scheme):
     assert "HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT" in sentence
 
 
+@pytest.mark.nightly
 def test_a_certificate_that_is_not_trusted_is_named(tmp_path, monkeypatch):
     certificate = tmp_path / "index.pem"
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=index", "-days", "2"]
@@ -125,6 +128,7 @@ def test_a_certificate_that_is_not_trusted_is_named(tmp_path, monkeypatch):
     assert "PIP_CERT=" in sentence
 
 
+@pytest.mark.nightly
 def test_an_index_over_plain_http_is_named_with_both_remedies(tmp_path, monkeypatch):
     sentence = pip_that_fails(tmp_path, monkeypatch, PIP_INDEX_URL="http://index.invalid/simple")
     assert "pip ignores the package index at index.invalid, whose address begins with http://" in sentence

@@ -61,6 +61,7 @@ def test_it_starts_although_processes_of_the_killed_server_still_end(server):
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("left", ["postmaster.pid", *nightly([f"{postgres.SOCKET_NAME}.lock"])])
 def test_a_leftover_that_names_a_living_stranger_is_no_obstacle(tmp_path, left):
     server = postgres.Server(tmp_path / "postgres", log=tmp_path / "log")

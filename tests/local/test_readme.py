@@ -204,6 +204,7 @@ def thinker(*, wrong: Collection[str] = ()) -> Answerer:
     return Answerer(fingerprint=None, known=known, n_thinking=64, honours={"max_tokens", "temperature"})
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("wrong", "code", "word"), [((), 0, "ship"), (WORSE, 1, "no-ship")], ids=["same", "worse"])
 def test_a_reasoning_model_is_judged_by_the_commands_of_the_readme(
     reader: Reader, wrong: Collection[str], code: int, word: str
@@ -229,6 +230,7 @@ def test_a_reasoning_model_is_judged_by_the_commands_of_the_readme(
         assert len(refused) < 26, "only the check asks for what is refused"
 
 
+@pytest.mark.nightly
 def test_a_server_of_your_own_is_scored_by_two_commands(reader: Reader) -> None:
     assert len(OWN_SERVER.strip().splitlines()) == 2
     with ScriptedServer(answerer=model(wrong=["word-001", "json-001", "number-001"])) as server:

@@ -41,7 +41,7 @@ from runs.pairs.pair_facts import forget_names
 from runs.suites import adopt_scorer, rescore_run
 from runs.tour import load_tour
 from tests import build
-from tests.nightly import nightly
+from tests.nightly import few, nightly
 from tests.recorded import LOGS
 from tests.runs import logs
 
@@ -166,7 +166,7 @@ def moved(logged: LoggedRun) -> LoggedRun:
     return replace(logged, responses=tuple(move(place, each) for place, each in enumerate(logged.responses)))
 
 
-@pytest.mark.parametrize("names", SAMPLES.values(), ids=SAMPLES)
+@pytest.mark.parametrize("names", few([pytest.param(names, id=name) for name, names in SAMPLES.items()], 4))
 def test_samples_come_to_the_same(names: tuple[list[str], list[str]]) -> None:
     ours, theirs = (read(each) for each in names)
     theirs = theirs if names[0] != names[1] else [moved(each) for each in theirs]
@@ -334,7 +334,7 @@ PROMPTS: dict[str, tuple[Callable[[], LoggedRun], Callable[[], LoggedRun], dict[
 }
 
 
-@pytest.mark.parametrize("make", PROMPTS.values(), ids=PROMPTS)
+@pytest.mark.parametrize("make", few([pytest.param(made, id=name) for name, made in PROMPTS.items()], 3))
 def test_prompts_are_compared_the_same(
     make: tuple[Callable[[], LoggedRun], Callable[[], LoggedRun], dict[str, str]],
 ) -> None:
@@ -342,7 +342,7 @@ def test_prompts_are_compared_the_same(
     assert memory == server
 
 
-@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+@pytest.mark.parametrize("make", few([pytest.param(made, id=name) for name, made in MADE.items()], 6))
 def test_made_logs_come_to_the_same(make: tuple[Callable[[], LoggedRun], Callable[[], LoggedRun]]) -> None:
     server, memory = both_ways(*(each() for each in make))
     assert memory == server
@@ -358,6 +358,7 @@ def test_archives_of_logs_come_to_the_same(name: str) -> None:
     assert memory == server
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_archives_of_engines_come_to_the_same() -> None:
     other = build.process(build.bucket("bfloat16"))
@@ -367,6 +368,7 @@ def test_archives_of_engines_come_to_the_same() -> None:
     assert len(server) > 1
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_rescored", [True, False])
 def test_archives_under_two_scorers_come_to_the_same(is_rescored: bool) -> None:
@@ -423,6 +425,7 @@ def test_without_a_case_in_common_both_refuse() -> None:
         _ = made.report
 
 
+@pytest.mark.nightly
 def test_a_case_that_versions_number_otherwise_is_shown_with_its_own_answer() -> None:
     ours, theirs = drawn(1), fewer(edit(drawn(2), lambda one: replace(one, text=f"{one.text} of {one.case_id}")))
     runs = [_stored(each, place) for place, each in enumerate((ours, logs.without_tokens(theirs)))]

@@ -11,6 +11,7 @@ from evalboard.importers.records import LoggedResponse, LoggedRun
 from evalboard.logged.comparing import LogComparison
 from evalboard.logged.memory import LogStore
 from tests.logged.test_same_as_server import NOW, drawn, edit
+from tests.nightly import few
 
 N = 12  # comparisons; 150 of one build against itself gave none that was red
 
@@ -46,10 +47,13 @@ def alternatives_too(logged: LoggedRun, by: float) -> LoggedRun:
 
 @pytest.mark.parametrize(
     ("make", "n_red"),
-    [
-        pytest.param(lambda seed: drawn(seed), 0, id="itself"),
-        pytest.param(lambda seed: alternatives_too(drawn(seed), 0.02), N, id="a build that moved"),
-    ],
+    few(
+        [
+            pytest.param(lambda seed: drawn(seed), 0, id="itself"),
+            pytest.param(lambda seed: alternatives_too(drawn(seed), 0.02), N, id="a build that moved"),
+        ],
+        1,
+    ),
 )
 def test_shift_is_red_for_another_computation_alone(make: Callable[[int], LoggedRun], n_red: int) -> None:
     assert sum(is_red(drawn(1000 + 2 * seed), make(1001 + 2 * seed)) for seed in range(N)) == n_red

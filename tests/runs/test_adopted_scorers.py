@@ -125,6 +125,7 @@ def test_scores_of_the_candidate_by_the_old_scorer_change_nothing(adopted: Any) 
     assert points["scorer"] == pytest.approx(10.0)
 
 
+@pytest.mark.nightly
 def test_repeats_that_settle_it_are_scored_by_the_adopted_scorer_too(adopted: Any) -> None:
     baseline, candidate, processes = adopted
     release = judged.release(baseline, candidate)
@@ -155,6 +156,7 @@ def score_waiting(worker: WorkerRecord) -> None:
         finish_scoring(lease=lease, given=given)
 
 
+@pytest.mark.nightly
 def test_scores_that_a_worker_has_yet_to_give_are_awaited_and_can_be_cancelled() -> None:
     processes = build.process(), build.process(build.bucket(weights="e" * 64))
     baseline = shouting(judged.suite(policy=SAMPLE_POLICY), {}, by=processes[0])

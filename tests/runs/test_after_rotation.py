@@ -8,6 +8,7 @@ from runs import baselines
 from runs.models import BaselineRecord, EndpointRecord, Event, Rotation, RunRecord
 from runs.sweep import reconcile
 from tests import build
+from tests.nightly import few
 from tests.runs import judged
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +49,7 @@ def test_the_reference_set_runs_once_and_stands_on_the_rotation(version: Any) ->
     assert f"its reference set runs automatically, as run {run.pk}." in event.text
 
 
+@pytest.mark.nightly
 def test_an_earlier_run_of_the_reference_set_is_named_to_compare_with(version: Any) -> None:
     from runs.suites import reference_suite
 
@@ -62,6 +64,7 @@ def test_an_earlier_run_of_the_reference_set_is_named_to_compare_with(version: A
     assert f"It is compared with run {before.pk}, which the earlier stack served." in event.text
 
 
+@pytest.mark.nightly
 def test_without_marked_cases_the_first_ones_stand_in(db: None) -> None:
     rotation = rotate(judged.suite("colours", n_cases=3), **REMOTE)
     reconcile()
@@ -69,7 +72,7 @@ def test_without_marked_cases_the_first_ones_stand_in(db: None) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"rescores": False}, {"engine": EndpointRecord.Engine.VLLM, "max_model_len": 2048}]
+    "changes", few([{"rescores": False}, {"engine": EndpointRecord.Engine.VLLM, "max_model_len": 2048}], 1)
 )
 def test_nothing_runs_where_nobody_wants_it(version: Any, changes: dict[str, Any]) -> None:
     rotation = rotate(version, **REMOTE | changes)
@@ -77,6 +80,7 @@ def test_nothing_runs_where_nobody_wants_it(version: Any, changes: dict[str, Any
     assert not rotation.reference_runs.exists()
 
 
+@pytest.mark.nightly
 def test_a_set_that_cannot_run_is_named_and_not_tried_again(version: Any) -> None:
     rotation = rotate(version, **REMOTE)
     judged.suite("colours-reference", n_cases=3)  # a person's, under the name that the set needs
@@ -93,6 +97,7 @@ def test_it_waits_in_the_queue_of_who_set_the_baseline(version: Any) -> None:
     assert rotation.reference_runs.get().created_by == BaselineRecord.objects.get().set_by
 
 
+@pytest.mark.nightly
 def test_a_person_s_queue_that_is_full_is_not_filled_further(version: Any, settings: Any) -> None:
     rotation = rotate(version, **REMOTE)
     settings.MAX_QUEUED_RESPONSES = 7  # of the eight of the set

@@ -136,6 +136,7 @@ def test_an_answer_is_stored_with_who_gave_it_and_how_the_call_went(run: RunReco
     assert run.bucket == process.bucket  # bound when the run ended
 
 
+@pytest.mark.nightly
 def test_logs_and_calls_of_one_model_have_one_row_and_one_vocabulary(run: RunRecord, worker: WorkerRecord) -> None:
     logged = logs.stored(logs.log())
     serve(run, worker)
@@ -242,6 +243,7 @@ def test_what_comes_twice_is_stored_once(run: RunRecord, worker: WorkerRecord) -
     assert ResponseRecord.objects.filter(repeat__run=run).count() == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_workers_that_store_at_once_lose_no_token(
     new_run: Callable[..., RunRecord], hosted: str, new_worker: Callable[..., WorkerRecord]

@@ -128,6 +128,7 @@ def test_the_one_field_that_matters_is_the_cause_tried_both_ways(person: Any) ->
     assert sortable_experiments().rows(limit=5)[0].sentence == detail.sentence
 
 
+@pytest.mark.nightly
 def test_steps_are_ordinary_runs_of_the_chosen_cases_on_endpoints_between_the_two(person: Any) -> None:
     ours, theirs = two_runs(profile("compiled", engine__enforce_eager=False))
     build.endpoint("long", dtype="bfloat16", max_model_len=1024)
@@ -164,6 +165,7 @@ def test_two_fields_that_matter_only_together_are_named_together(person: Any) ->
     )
 
 
+@pytest.mark.nightly
 def test_one_field_takes_two_steps(person: Any) -> None:
     ours, theirs = two_runs()
     experiment = begun(plan(person, ours, theirs))
@@ -172,6 +174,7 @@ def test_one_field_takes_two_steps(person: Any) -> None:
     assert fields(experiment)["dtype"].state == "cause"
 
 
+@pytest.mark.nightly
 def test_what_nobody_can_set_is_named_and_not_blamed(person: Any) -> None:
     ours = build.finished_run(BLUE)
     older = build.bucket()
@@ -297,6 +300,7 @@ def test_one_case_convicts_no_field_where_batches_move_answers(person: Any) -> N
     assert "One case is not enough to blame a field" in experiment_detail(experiment.pk).sentence
 
 
+@pytest.mark.nightly
 def test_cases_that_moved_the_score_and_did_not_come_again_have_no_cause(person: Any) -> None:
     ours = build.finished_run(("blue", "red", "blue"))
     theirs = build.finished_run(("red", "sea", "blue"), on="half", by=build.process(build.bucket("bfloat16")))
@@ -308,6 +312,7 @@ def test_cases_that_moved_the_score_and_did_not_come_again_have_no_cause(person:
     assert "It explains" not in sentence
 
 
+@pytest.mark.nightly
 def test_it_stops_at_its_budget_and_goes_on_where_it_was(person: Any) -> None:
     ours, theirs = two_runs(profile("compiled", engine__enforce_eager=False))
     experiment = begun(plan(person, ours, theirs, budget_minutes=0.5))
@@ -323,6 +328,7 @@ def test_it_stops_at_its_budget_and_goes_on_where_it_was(person: Any) -> None:
     assert fields(experiment)["dtype"].state == "cause"
 
 
+@pytest.mark.nightly
 def test_a_cancelled_one_ends_its_run_and_a_lost_sweep_costs_nothing(person: Any) -> None:
     ours, theirs = two_runs()
     experiment = begun(plan(person, ours, theirs))
@@ -361,6 +367,7 @@ def test_runs_that_are_deleted_leave_what_was_found(person: Any) -> None:
     assert experiment_detail(experiment.pk).sentence == sentence
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_bisected_is_refused_with_the_reason(person: Any) -> None:
     ours = build.finished_run(BLUE)
     same = build.finished_run(BLUE)

@@ -34,7 +34,7 @@ def test_it_says_since_when_the_case_fails_and_what_changed(broke):
     assert [fact.what for fact in change.changes] == ["model"]
     assert history.claim.startswith("Passed 5 of 6 times until ")
     assert history.claim.endswith(f"since paint-1b (run {after[0].pk}) it fails every time (4 of 4).")
-    assert history.rest[0] == "Changed then: model paint-1b → paint-1b. Same server before and after."
+    assert history.rest[0] == "Changed then: model paint-1b → another paint-1b. Same server before and after."
 
 
 def test_equal_answers_have_equal_letters_and_the_most_frequent_is_first(broke):
@@ -81,6 +81,7 @@ def test_older_runs_are_pages_and_the_count_says_what_it_covers(broke, monkeypat
     assert [bool(run.changes) for run in newest.runs] == [False, True], "against a run that is not shown"
 
 
+@pytest.mark.nightly
 def test_runs_cost_no_queries(broke):
     with CaptureQueriesContext(
         connection,

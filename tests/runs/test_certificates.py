@@ -28,6 +28,7 @@ from runs.release import create_release, decide_release
 from runs.run import run_report
 from runs.work import find_uncertified, stop_worker, worker_rows
 from tests import build, judged
+from tests.nightly import few
 from tests.probes import Answer, ask, served
 
 PARAMETERS = {"prompts": 2, "seats": 2, "passes": 1}
@@ -74,11 +75,14 @@ def test_a_node_whose_bits_hold_has_a_certificate_that_names_what_it_speaks_of(p
 
 @pytest.mark.parametrize(
     ("change", "by"),
-    [
-        pytest.param({"versions": {"vllm": "0.32.0", "driver": "590.11"}}, "node", id="driver"),
-        pytest.param({"versions": {"vllm": "0.33.0", "driver": "590.10"}}, "node", id="engine"),
-        pytest.param({"hardware": {"kind": "cpu", "cpu_isa": "AVX2"}}, "node", id="hardware"),
-    ],
+    few(
+        [
+            pytest.param({"versions": {"vllm": "0.32.0", "driver": "590.11"}}, "node", id="driver"),
+            pytest.param({"versions": {"vllm": "0.33.0", "driver": "590.10"}}, "node", id="engine"),
+            pytest.param({"hardware": {"kind": "cpu", "cpu_isa": "AVX2"}}, "node", id="hardware"),
+        ],
+        1,
+    ),
 )
 def test_another_driver_engine_or_hardware_ends_it(process: EngineProcess, change: dict[str, Any], by: str) -> None:
     probe()

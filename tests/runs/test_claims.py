@@ -295,6 +295,7 @@ def test_a_lease_renewed_while_the_reconciler_was_on_its_way_is_left_alone(
     assert renew_shard(lease=lease).is_held
 
 
+@pytest.mark.nightly
 def test_a_shard_whose_workers_die_without_a_case_to_blame_has_failed_in_the_end(
     run: RunRecord, worker: WorkerRecord
 ) -> None:

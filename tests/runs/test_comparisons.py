@@ -187,6 +187,7 @@ def test_runs_that_are_the_same_to_the_bit_have_no_rows_and_read_no_trace(
     assert (report.score.difference, report.ledger, report.comparable, report.noise) == (0.0, (), True, None)
 
 
+@pytest.mark.nightly
 def test_of_a_block_only_the_differing_slots_are_decoded(
     version: SuiteVersionRecord, process: EngineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,6 +272,7 @@ def test_planted_faults_are_named(version: SuiteVersionRecord, process: EnginePr
     assert report.noise.is_assumed
 
 
+@pytest.mark.nightly
 def test_a_changed_template_and_a_changed_model_are_named(version: SuiteVersionRecord, process: EngineProcess) -> None:
     """Both change what the model is; only one changes its weights."""
     weights = {"model.safetensors": {"size": 1, "sha256": "e" * 64}}
@@ -454,6 +456,7 @@ def large(
     return lambda: compare(baseline=runs[0].pk, candidate=runs[1].pk)
 
 
+@pytest.mark.nightly
 def test_a_large_comparison_counts_at_once_and_is_read_in_chunks(large: Callable[[], ComparisonRecord]) -> None:
     made = large()
     assert (made.status, made.n_done, made.n_pairs) == ("queued", 0, 12)
@@ -560,6 +563,7 @@ def test_a_comparison_of_what_is_no_more_is_dropped(large: Callable[[], Comparis
     assert not work_on_comparison()
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_never_read_one_comparison_at_once(
     large: Callable[[], ComparisonRecord], django_db_blocker: Any
@@ -584,6 +588,7 @@ def test_two_workers_never_read_one_comparison_at_once(
     assert made.n_done == 5
 
 
+@pytest.mark.nightly
 def test_the_list_is_sorted_filtered_and_paged(version: SuiteVersionRecord, process: EngineProcess) -> None:
     ours, theirs = answers(12), answers(12)
     for index in range(6):

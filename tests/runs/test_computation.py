@@ -183,6 +183,7 @@ def test_copies_of_answers_are_no_sign_of_two_computations(version: SuiteVersion
         assert (judged.answer, judged.n_differing) == (answer, N_CASES)
 
 
+@pytest.mark.nightly
 def test_a_release_of_two_computations_under_one_bucket_is_not_comparable(
     version: SuiteVersionRecord, steady: EngineProcess, batched: EngineProcess
 ) -> None:

@@ -17,6 +17,7 @@ from runs.models import BucketRecord, EndpointRecord, Model, ReleaseRecord, Repe
 from runs.release import decide_release
 from runs.run import run_report
 from tests import build
+from tests.nightly import few
 from tests.runs import judged, logs
 from tests.runs.judged import SAMPLE_POLICY, codes
 
@@ -94,12 +95,16 @@ def test_a_second_run_an_hour_later_that_gives_the_same_answers_makes_them_count
     assert not {"copies", "nothing_caches"} & {*codes(found["warnings"])}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("changes", "steps"),
-    [
-        ({"hours_ago": 2, "wrong": {3: (1,)}}, ["call_uncached"]),
-        ({"hours_ago": 8.5}, ["second_run", "nothing_caches"]),
-    ],
+    few(
+        [
+            ({"hours_ago": 2, "wrong": {3: (1,)}}, ["call_uncached"]),
+            ({"hours_ago": 8.5}, ["second_run", "nothing_caches"]),
+        ],
+        1,
+    ),
     ids=["it gave another answer", "it began half an hour later"],
 )
 def test_a_second_run_may_show_nothing(version: Any, changes: Any, steps: list[str]) -> None:
@@ -110,6 +115,7 @@ def test_a_second_run_may_show_nothing(version: Any, changes: Any, steps: list[s
     assert (codes(found["reasons"]), codes(found["next"])) == (["copies"], steps)
 
 
+@pytest.mark.nightly
 def test_a_second_log_of_the_same_side_makes_equal_repeats_of_a_log_count() -> None:
     def log(model: str) -> Any:
         given = [logs.response(case, repeat) for case in logs.CASES for repeat in range(1, 6)]
@@ -167,6 +173,7 @@ def test_a_log_that_is_no_second_one_says_in_what_it_is_another(tmp_path: Any, c
     assert list(refused.value.fields) == ["second_of"]
 
 
+@pytest.mark.nightly
 def test_a_log_that_was_imported_before_may_be_said_to_be_a_second_one(tmp_path: Any) -> None:
     one, two = sent(tmp_path, "one"), sent(tmp_path, "two")
     [first], [second] = import_logs(**one)[1], import_logs(**two)[1]
@@ -177,6 +184,7 @@ def test_a_log_that_was_imported_before_may_be_said_to_be_a_second_one(tmp_path:
         import_logs(**one, second_of=str(first.pk))
 
 
+@pytest.mark.nightly
 def test_a_second_log_without_prompts_is_told_to_name_the_suite(tmp_path: Any) -> None:
     _, [first], _ = import_logs(**sent(tmp_path, "one", messages=[]))
     suite = first.suite_version.suite.slug
@@ -207,6 +215,7 @@ def test_the_page_of_a_run_says_how_many_samples_its_repeats_are(version: Any) -
     assert not noise.does_first_differ
 
 
+@pytest.mark.nightly
 def test_a_run_says_that_its_first_repeat_alone_differs(version: Any) -> None:
     cold = run_report(asked(version, "cold", wrong={1: (1,), 2: (1,)}).pk)
     assert (cold.noise.n_repeats, cold.noise.n_draws, cold.noise.n_unstable) == (2, 2.0, 2)

@@ -12,6 +12,7 @@ from evalboard.importers.formats import read_logs
 from runs.imports import import_logs, import_reading
 from runs.models import ImportRecord, ResponseRecord, RunRecord, SuiteVersionRecord
 from tests.importers.mutants import SAMPLES, damage, written
+from tests.nightly import few
 
 IS_SOAK = bool(os.environ.get("EVALBOARD_SOAK"))
 N_MUTANTS = 300 if IS_SOAK else 3
@@ -21,7 +22,7 @@ STORED = (ImportRecord, RunRecord, ResponseRecord, SuiteVersionRecord)
 pytestmark = [pytest.mark.django_db, pytest.mark.drawn]
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("sample", few(SAMPLES, 4))
 def test_it_is_stored_or_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sample: str) -> None:
     monkeypatch.setattr(import_reading, "read", lambda files, **options: read_here(files, **options))
     for seed in range(FIRST, FIRST + N_MUTANTS):

@@ -37,6 +37,7 @@ def test_until_the_database_was_heard_the_wall_clock_has_to_do() -> None:
     assert clock.machine_ahead() is None
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db
 def test_the_databases_clock_is_asked_whatever_ours_says() -> None:
     right = datetime.now(UTC)

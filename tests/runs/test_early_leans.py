@@ -8,6 +8,7 @@ from evalboard.wording.release_names import verdict_name
 from runs.models import CaseColumns, EngineProcess, ReleaseRecord, RunRecord, SuiteVersionRecord
 from runs.release import decide_release, release_report
 from tests import build
+from tests.nightly import few
 from tests.runs import judged
 
 pytestmark = pytest.mark.django_db
@@ -54,7 +55,10 @@ def test_earlier_runs_of_the_bucket_and_margins_give_a_lean(
     assert text.endswith(f"(90 % interval). Tendency: {verdict_name('ship')}. Not a verdict.")
 
 
-@pytest.mark.parametrize("what", ["no earlier run", "too few repeats", "later", "copies", "no margins", "full look"])
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "what", few(["no earlier run", "too few repeats", "later", "copies", "no margins", "full look"], 1)
+)
 def test_there_is_no_lean_where_nothing_foretells_the_noise(
     what: str, version: SuiteVersionRecord, process: EngineProcess
 ) -> None:
@@ -71,6 +75,7 @@ def test_there_is_no_lean_where_nothing_foretells_the_noise(
     assert gate.early_lean is None
 
 
+@pytest.mark.nightly
 def test_a_later_run_of_the_bucket_leaves_the_verdict_as_it_was_taken(
     version: SuiteVersionRecord, process: EngineProcess
 ) -> None:

@@ -50,6 +50,7 @@ from runs.suites import rescore_run
 from tests import build, make
 from tests.build import case_rows, comparison_report
 from tests.frontend import stage, two_runs
+from tests.nightly import few
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -362,6 +363,7 @@ def test_there_is_a_row_for_every_case_and_repeat_missing_ones_too() -> None:
     assert all(set(row) == set(exports.CASE_NAMES) for row in rows)
 
 
+@pytest.mark.nightly
 def test_the_filters_are_those_of_the_run_page() -> None:
     run = build.finished_run(("blue", "blue", None), ("blue", "red", "red"))
     for query, only in product(("", "SEA", "tag-2", "a/b"), ("", *ONLY)):
@@ -396,6 +398,7 @@ def compared(settings: Any) -> Comparison:
     return comparison_report(made.pk)
 
 
+@pytest.mark.nightly
 def test_all_pairs_come_in_the_order_of_the_list(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     report = compared(settings)
     whole = divergence_rows(report.id, DivergenceFilter(), limit=1000)
@@ -415,7 +418,9 @@ def test_pairs_are_filtered_as_in_the_list(settings: Any) -> None:
     assert found.n_rows == len(rows)
 
 
-@pytest.mark.parametrize(("status", "said"), [("queued", "still at work: 0 of 9 pairs"), ("failed", "failed.*Broken")])
+@pytest.mark.parametrize(
+    ("status", "said"), few([("queued", "still at work: 0 of 9 pairs"), ("failed", "failed.*Broken")], 1)
+)
 def test_pairs_of_a_comparison_that_is_not_finished_are_refused(settings: Any, status: str, said: str) -> None:
     report = compared(settings)
     ComparisonRecord.objects.filter(pk=report.id).update(status=status, n_pairs=9, n_done=0, error="Broken.")

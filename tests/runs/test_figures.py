@@ -14,6 +14,7 @@ from runs.suites import rescore_run, suite_report, suite_standing
 from tests import build, judged
 from tests.build import case_rows
 from tests.casts import cast
+from tests.nightly import few
 
 pytestmark = pytest.mark.django_db
 
@@ -105,7 +106,7 @@ def twins() -> tuple[RunRecord, RunRecord]:
     return early, many(blue, lambda n: "red" if n % 60 == 1 else "blue", by=by)
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("what", few(CHANGES, 2))
 def test_what_is_kept_follows_what_it_rests_on(twins: tuple[RunRecord, RunRecord], what: str) -> None:
     early, run = twins
     if what == "an earlier twin ends":
@@ -150,6 +151,7 @@ def test_other_rules_come_to_figures_of_their_own(monkeypatch: pytest.MonkeyPatc
     assert (n_readings(lambda: run_report(run.pk)), n_readings(lambda: run_report(run.pk))) == (1, 0)
 
 
+@pytest.mark.nightly
 def test_lists_go_on_where_somebody_has_just_replaced_the_frames(run: RunRecord) -> None:
     told = case_rows(run.pk)
     CaseFrame.objects.filter(first=0).delete()

@@ -13,6 +13,7 @@ from runs.find import parse_wanted, search
 from runs.suites import push_suite
 from tests import build
 from tests.frontend import stage, two_runs
+from tests.nightly import few
 
 pytestmark = pytest.mark.django_db
 ORIGIN = "https://board.example"
@@ -81,6 +82,7 @@ def test_a_stack_is_found_by_its_name() -> None:
     assert names("stack: vLLM") == ["vLLM 0.31.2 on L40S"]
 
 
+@pytest.mark.nightly
 def test_a_token_leads_to_the_cases_that_flip_there(compared: models.ComparisonRecord) -> None:
     for text in ("blue", "·red", "red", "token: re"):
         [hit] = [hit for hit in search(parse_wanted(text)).hits if hit.kind == "token"]
@@ -115,6 +117,7 @@ def test_digests_of_every_kind_from_four_digits(compared: models.ComparisonRecor
     assert search(parse_wanted(version.digest)).opens == f"/suites/{version.suite.slug}/versions/1/"
 
 
+@pytest.mark.nightly
 def test_the_digest_of_a_trace_leads_to_its_response(compared: models.ComparisonRecord) -> None:
     response = models.ResponseRecord.objects.get(repeat__run=compared.candidate, repeat__index=1, case_index=2)
     whole = bytes(response.trace_digest).hex()
@@ -168,7 +171,7 @@ def test_a_run_of_two_buckets_shows_no_score() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "\0", "%", "_", "\\", "'", "a' & !b", "'::", "9" * 40, "0", "run:", "é", "x" * 900]
+    "text", few(["", " ", "\0", "%", "_", "\\", "'", "a' & !b", "'::", "9" * 40, "0", "run:", "é", "x" * 900], 5)
 )
 def test_whatever_is_typed_is_answered(text: str) -> None:
     build.finished_run(["blue"] * 3)
@@ -181,3 +184,11 @@ def test_wild_cards_of_the_database_are_plain_characters() -> None:
     assert names("100%", "label") == ["share=100%"]
     assert names("a_b", "label") == ["branch=a_b"]
     assert names("a%b", "label") == names("axb", "label") == []
+
+
+def test_what_a_judge_is_asked_is_not_found_by_its_digest() -> None:
+    asked = build.suite("asked", case_ids=["answer-1-0-1"])
+    digests = [asked.digest, asked.cases.get().digest]
+    assert all(hits(digest) for digest in digests)
+    models.Suite.objects.filter(pk=asked.suite_id).update(judged_suite=build.suite().suite)
+    assert [hits(asked.digest), [hit for hit in hits(digests[1]) if "answer" in hit[1]]] == [[], []]

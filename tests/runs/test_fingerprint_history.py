@@ -29,6 +29,7 @@ def served(day: int, by: BucketRecord, **changes: Any) -> RunRecord:
     return run
 
 
+@pytest.mark.nightly
 def test_a_fingerprint_is_shown_from_its_first_to_its_last_day_with_its_buckets() -> None:
     one, other = build.bucket("float32"), build.bucket("bfloat16")
     for day in (0, 1):

@@ -157,6 +157,7 @@ def test_a_scoring_is_stored_beside_the_run_and_read_by_itself(run: RunRecord) -
     assert list(ResponseRecord.objects.order_by("pk").values()) == responses
 
 
+@pytest.mark.nightly
 def test_a_comparison_is_made_anew_when_both_stacks_have_scored_the_same_answers(run: RunRecord) -> None:
     processes = run.repeats.get(index=1).engine_processes.get(), build.process(build.bucket("bfloat16"))
     other = build.finished_run(["blue", "blue", "blue"], on="other", by=processes[1])

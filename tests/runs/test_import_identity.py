@@ -74,6 +74,7 @@ def chat(folder: Path, name: str, *ids: str, text: str = "blue", **facts: Any) -
 # The same eval twice
 
 
+@pytest.mark.nightly
 def test_an_eval_in_two_file_forms_is_one_run(tmp_path: Path) -> None:
     source, (run,), is_new = import_of(as_eval(tmp_path, capitals()))
     assert is_new
@@ -110,6 +111,7 @@ def test_a_log_that_was_read_before_its_eval_had_ended_gives_way_to_the_whole_on
     assert import_of(as_eval(tmp_path, killed, "killed.eval")) == (source, [whole], False)  # the later one has it all
 
 
+@pytest.mark.nightly
 def test_a_retry_of_an_eval_that_broke_off_is_the_same_eval(tmp_path: Path) -> None:
     import_of(as_json(tmp_path, capitals(n=1, status="error"), "first.json"))
     _, (whole,), is_new = import_of(as_json(tmp_path, capitals(n=3, eval_id="E2"), "retry.json"))

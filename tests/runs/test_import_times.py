@@ -58,6 +58,7 @@ def test_runs_are_filtered_by_when_they_ran() -> None:
     assert ids(run_page(RunFilter(since=timezone.now() - timedelta(hours=1)), limit=9)) == [here.pk]
 
 
+@pytest.mark.nightly
 def test_a_page_goes_on_where_the_last_one_ended() -> None:
     """Also between runs of one moment, and where the run that a cursor names was deleted meanwhile."""
     runs = [ran(day, model=model) for day, model in ((5, "a"), (9, "b"), (9, "c"), (9, "d"), (2, "e"))]

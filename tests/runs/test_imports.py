@@ -136,6 +136,7 @@ def test_of_a_log_that_does_not_fit_nothing_is_stored(tmp_path: Path) -> None:
     assert not EndpointRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_the_log_can_be_imported_again_once_its_run_is_deleted(tmp_path: Path) -> None:
     log = chat_log(tmp_path, "blue")
     delete_run(run_id=import_of(log)[1][0].pk)
@@ -335,6 +336,7 @@ def test_a_changed_backend_is_the_cause_and_a_last_decimal_is_none() -> None:
         assert kind == ("flipped" if pair.has_flip else "identical" if pair.drift_onset is None else "drift_only")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("has_tokens", [False, True])
 def test_without_tokens_texts_are_compared_and_nothing_is_said_of_numbers(has_tokens: bool) -> None:
     answers = logs.log(*(logs.response(case) for case in logs.CASES))

@@ -12,6 +12,7 @@ from runs.release import release_report
 from runs.run import create_pair
 from runs.work import claim_shard
 from tests import build
+from tests.nightly import few
 from tests.runs import judged, logs
 from tests.runs.judged import SAMPLE_POLICY
 
@@ -82,7 +83,9 @@ def test_a_release_says_in_which_order_the_repeats_ended(sides: str, expected: b
     assert gate.is_in_turn is expected
 
 
-@pytest.mark.parametrize(("minutes", "expected"), [((0, 9, 10, 19), False), ((0, 11, 10, 19), None), ((), None)])
+@pytest.mark.parametrize(
+    ("minutes", "expected"), few([((0, 9, 10, 19), False), ((0, 11, 10, 19), None), ((), None)], 2)
+)
 def test_of_logs_the_hours_of_whole_runs_count(minutes: tuple[int, ...], expected: bool | None) -> None:
     began = timezone.now() - timedelta(hours=1)
     at = [began + timedelta(minutes=minute) for minute in minutes] or [None] * 4

@@ -90,6 +90,7 @@ def test_nothing_is_decoded_before_a_plan_is_confirmed(new: New) -> None:
     assert not RunRecord.objects.exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("flags", "is_planned"), [(["avx2", "avx512f"], True), (["avx2"], False)])
 def test_the_kv_cache_is_kept_in_8_bits_where_every_worker_s_processor_can(
     new: New, flags: list[str], is_planned: bool
@@ -110,6 +111,7 @@ def test_while_no_worker_lives_the_one_seen_last_stands_for_the_pool(new: New) -
     assert "kv_cache" in {arm.source for arm in experiment_detail(new().pk).arms}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("n_gpus", "is_planned"), [((2, 4), True), ((1, 4), False)])
 def test_a_model_is_spread_over_two_gpus_where_every_worker_has_them(
     new: New, n_gpus: tuple[int, int], is_planned: bool
@@ -199,6 +201,7 @@ def test_the_table_says_what_moved_and_what_did_not(new: New) -> None:
     assert detail.sentence.endswith("With nothing varied, 5 of 5 runs were equal to the bit.")
 
 
+@pytest.mark.nightly
 def test_the_parser_is_measured_on_the_controls_texts(new: New) -> None:
     rescore_run(run_id=build.finished_run(CONTROL).pk, scorer={"kind": "contains"})
     experiment = begun(new(budget_minutes=60))
@@ -211,6 +214,7 @@ def test_the_parser_is_measured_on_the_controls_texts(new: New) -> None:
     assert (parser.range_interval, parser.n_same, parser.speed) == (None, None, None)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("scorer", "other", "state", "moved_by"),
     [
@@ -252,6 +256,7 @@ def test_where_the_control_moves_nothing_is_blamed(new: New) -> None:
     assert sentence == "The control moved by ±16.7, so nothing below can be attributed to its source."
 
 
+@pytest.mark.nightly
 def test_bits_that_move_without_an_answer_are_said_to(new: New) -> None:
     experiment = begun(new(sources=["graphs"]))
     serve(arm_at_work(experiment).run, CONTROL)
@@ -261,6 +266,7 @@ def test_bits_that_move_without_an_answer_are_said_to(new: New) -> None:
     assert (row(experiment, "graphs").state, row(experiment, "graphs").n_same) == ("bits_only", 0)
 
 
+@pytest.mark.nightly
 def test_another_dtype_of_the_weights_is_held_against_the_control(new: New) -> None:
     build.endpoint("half", dtype="bfloat16")
     experiment = begun(new(sources=["dtype"]))
@@ -276,6 +282,7 @@ def test_another_dtype_of_the_weights_is_held_against_the_control(new: New) -> N
     assert dtype.condition == "the same weights in bfloat16"
 
 
+@pytest.mark.nightly
 def test_an_arm_that_fails_says_so_and_the_others_go_on(new: New) -> None:
     experiment = begun(new(sources=["order", "graphs"]))
     serve(arm_at_work(experiment).run, CONTROL)
@@ -301,6 +308,7 @@ def test_an_arm_that_fails_says_so_and_the_others_go_on(new: New) -> None:
     assert row(experiment, "graphs").state == "none_seen"
 
 
+@pytest.mark.nightly
 def test_without_a_control_the_experiment_has_failed(new: New) -> None:
     experiment = begun(new())
     delete = arm_at_work(experiment).run
@@ -366,6 +374,7 @@ def test_cancelling_stops_the_run_that_is_at_work(new: New) -> None:
     assert RunRecord.objects.count() == 1
 
 
+@pytest.mark.nightly
 def test_cancelling_after_the_run_at_work_has_ended_counts_it_as_ended(new: New) -> None:
     experiment = begun(new(sources=["order"]))
     serve(arm_at_work(experiment).run, CONTROL)
@@ -375,6 +384,7 @@ def test_cancelling_after_the_run_at_work_has_ended_counts_it_as_ended(new: New)
     assert row(experiment, "control").n_runs == 5
 
 
+@pytest.mark.nightly
 def test_cancelling_keeps_the_whole_passes_of_a_control_at_work(new: New) -> None:
     experiment = begun(new(sources=["order"]))
     control = arm_at_work(experiment).run
@@ -442,6 +452,7 @@ def test_a_profile_that_was_changed_since_the_plan_is_not_run(new: New) -> None:
     assert "was changed since the plan" in (experiment_detail(experiment.pk).problem or "")
 
 
+@pytest.mark.nightly
 def test_a_gateway_is_held_against_its_bypass(new: New) -> None:
     theirs = {"engine": "openai", "model_name": "paint-1b", "line": "paint"}
     create_endpoint(slug="direct", base_url="http://127.0.0.1:1/v1", **theirs)
@@ -453,6 +464,7 @@ def test_a_gateway_is_held_against_its_bypass(new: New) -> None:
     assert {each.source: each.code for each in detail.not_measured}["graphs"] == "not_ours"
 
 
+@pytest.mark.nightly
 def test_the_state_changes_with_every_pass_and_arm(new: New) -> None:
     experiment = new()
     states = [experiment_state(experiment.pk)]

@@ -103,6 +103,7 @@ def test_a_prompt_may_leak_as_well(
     assert (source.case, source.stands_in) == ("case-09", "prompt")
 
 
+@pytest.mark.nightly
 def test_what_was_decoded_before_or_after_is_not_looked_through(
     leaked: Callable[..., tuple[RunRecord, RunRecord]],
 ) -> None:

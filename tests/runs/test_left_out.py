@@ -97,6 +97,7 @@ def test_where_every_repeat_has_one_nothing_spans_them() -> None:
     assert suite_badge("colours").run is not None
 
 
+@pytest.mark.nightly
 def test_a_release_over_a_cached_log_says_why_it_may_not_be_believed() -> None:
     baseline, candidate = logs.stored(log(), "one"), logs.stored(log(cached_from=2), "two")
     document = release_of(baseline, candidate).verdict.document
@@ -110,6 +111,7 @@ def test_a_release_over_a_cached_log_says_why_it_may_not_be_believed() -> None:
     assert document["gates"][0]["missing"]["n_candidate"] == 0
 
 
+@pytest.mark.nightly
 def test_a_comparison_pairs_them_and_shows_the_mark() -> None:
     baseline, candidate = logs.stored(log(), "one"), logs.stored(log(cached_from=2), "two")
     found = compare(baseline=baseline.pk, candidate=candidate.pk)

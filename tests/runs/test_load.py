@@ -50,6 +50,7 @@ def test_unlike_loads_are_said_by_the_release(pair: tuple[RunRecord, RunRecord])
     assert codes(document["next"])[0] == "run_in_turn"
 
 
+@pytest.mark.nightly
 def test_runs_that_took_turns_are_not_told_to_take_turns(pair: tuple[RunRecord, RunRecord]) -> None:
     set_batches(pair[1], 48)
     now = timezone.now()
@@ -113,6 +114,7 @@ def test_calls_of_another_run_to_the_same_server_count(called: tuple[RunRecord, 
     assert "2.0 times the baseline's calls in flight on average" in line["text"]
 
 
+@pytest.mark.nightly
 def test_batches_are_not_held_against_calls(called: tuple[RunRecord, RunRecord]) -> None:
     EndpointRecord.objects.filter(slug="other").update(engine="vllm")
     set_calls(called[0], at_once=6)

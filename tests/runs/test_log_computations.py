@@ -75,6 +75,7 @@ def _token(first: str, second: str, margin: float) -> dict[str, Any]:
     return entry(first, -beaten, (first, -beaten), (second, -beaten - margin))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("shift", "answer"), [(0.02, "two"), *nightly([(0.0, "one")])])
 def test_weights_that_were_altered_under_one_name_and_fingerprint_are_told_apart(
     tmp_path: Path, shift: float, answer: str

@@ -44,6 +44,7 @@ def compare(one: RunRecord, other: RunRecord) -> ComparisonRecord:
     return compare_slice.compare(baseline=one.pk, candidate=other.pk)
 
 
+@pytest.mark.nightly
 def test_another_name_on_one_reported_stack_is_judged_and_says_how_the_stack_is_known(admin: User) -> None:
     old, new = logged(OLD, "old"), logged(NEW, "new", says="red")
     compared = compare(old, new)
@@ -107,6 +108,7 @@ def test_only_names_of_logs_are_joined_and_with_a_reason(admin: User) -> None:
     assert not SameModelRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_revisions_that_logs_declare_are_weights() -> None:
     one, other = logged(OLD, "one", revision="1f3a"), logged(OLD, "two", says="red", revision="77c0")
     compared = compare(one, other)

@@ -11,6 +11,7 @@ from runs.models import CaseColumns, EngineProcess, RunRecord, SuiteVersionRecor
 from tests import build
 from tests.build import comparison_report
 from tests.casts import cast
+from tests.nightly import few
 from tests.runs.test_comparisons import Answer, flipped, recorded, stored
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +51,7 @@ def noisy(version: SuiteVersionRecord) -> RunRecord:
     return stored(version, *flapping(), by=batched())
 
 
+@pytest.mark.nightly
 def test_what_repeats_scatter_is_noise_and_the_rest_is_not(version: SuiteVersionRecord, noisy: RunRecord) -> None:
     by = batched()
     broken = range(30, 60)
@@ -91,7 +93,7 @@ def test_a_steady_side_is_one_draw_of_what_moves_the_other(version: SuiteVersion
     assert share.text.startswith("All repeats were identical, so noise under other batching was not measured.")
 
 
-@pytest.mark.parametrize(("batch_class", "is_one_draw"), [("alone", True), ("fixed-8", True), ("mixed", False)])
+@pytest.mark.parametrize(("batch_class", "is_one_draw"), few([("alone", True), ("mixed", False), ("fixed-8", True)], 2))
 def test_repeats_of_a_steady_batch_class_are_one_draw_also_where_one_answer_came_otherwise(
     version: SuiteVersionRecord, batch_class: str, *, is_one_draw: bool
 ) -> None:
@@ -100,6 +102,7 @@ def test_repeats_of_a_steady_batch_class_are_one_draw_also_where_one_answer_came
     assert (share_of(*runs).reason == "one_draw") == is_one_draw
 
 
+@pytest.mark.nightly
 def test_repeats_that_are_the_same_to_the_bit_are_one_draw_however_they_were_batched(
     version: SuiteVersionRecord,
 ) -> None:

@@ -14,7 +14,7 @@ from runs.compare.read_divergences import DivergenceFilter
 from runs.models import Case, ComparisonRecord, EngineProcess, ResponseRecord, RunRecord
 from runs.pairs import measure_pair_noise
 from tests import build
-from tests.nightly import nightly
+from tests.nightly import few, nightly
 from tests.runs import logs
 from tests.runs.test_comparisons import Answer, answers, decode, flipped, moved, near, recorded, stored
 
@@ -111,6 +111,7 @@ def listed(runs: tuple[RunRecord, RunRecord], repeats: tuple[int, int] | None) -
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("made", [mixed, *nightly([measured, of_logs, seeded])])
 def test_the_order_in_which_a_pair_is_asked_for_changes_nothing(
     made: Callable[[EngineProcess], tuple[RunRecord, RunRecord]], process: EngineProcess
@@ -151,6 +152,7 @@ def test_a_pair_is_judged_by_what_its_runs_repeats_measure(process: EngineProces
     assert (quieter.cause, quieter.evidence["is_assumed"]) == ("larger_shift", True)
 
 
+@pytest.mark.nightly
 def test_a_further_repeat_makes_the_comparison_of_two_repeats_anew(process: EngineProcess) -> None:
     """It measures the noise that their pairs are judged by."""
     version = build.suite(case_ids=[f"case-{number:02}" for number in range(N)])
@@ -163,7 +165,7 @@ def test_a_further_repeat_makes_the_comparison_of_two_repeats_anew(process: Engi
     assert {said[0] for said in listed((base, run), (1, 1)).values()} == {"near_tie"}
 
 
-@pytest.mark.parametrize("batch_class", ["alone", "invariant", "fixed-8"])
+@pytest.mark.parametrize("batch_class", few(["alone", "invariant", "fixed-8"], 1))
 def test_within_a_steady_bucket_no_floor_stands_in_for_noise(batch_class: str) -> None:
     by = build.process(build.bucket(batch_class=batch_class))
     version = build.suite(case_ids=[f"case-{number:02}" for number in range(N)])

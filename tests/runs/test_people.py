@@ -47,6 +47,7 @@ def test_a_new_person_signs_in_once_by_the_printed_address(manage: Callable[...,
     assert Client().get(link).status_code == 403
 
 
+@pytest.mark.nightly
 def test_a_password_is_read_from_stdin_and_nothing_is_printed(manage: Callable[..., str]):
     assert manage("add_person", "ada", "--role", "admin", "--password", stdin=PASSWORD + "\n") == ""
     assert authenticate(username="ada", password=PASSWORD) == person()

@@ -13,6 +13,7 @@ from runs.models import RunRecord
 from runs.suites import push_suite
 from tests import build
 from tests.casts import cast
+from tests.nightly import few
 from tests.runs import judged
 from tests.runs.judged import ALWAYS, SAMPLE_POLICY, codes
 
@@ -50,6 +51,7 @@ def pair() -> tuple[RunRecord, RunRecord]:
     return run_both()
 
 
+@pytest.mark.nightly
 def test_a_prompt_takes_the_points_of_the_cases_that_it_broke(pair: tuple[RunRecord, RunRecord]) -> None:
     row = compare(baseline=pair[0].pk, candidate=pair[1].pk)
     report = report_of(row)
@@ -76,7 +78,7 @@ def test_each_answer_is_shown_beside_that_of_its_own_case(pair: tuple[RunRecord,
     assert [message.role for message in both.changed] == ["system"]
 
 
-@pytest.mark.parametrize(("n_wrong", "word"), [(0, "ship"), (3, "no_ship")])
+@pytest.mark.parametrize(("n_wrong", "word"), few([(0, "ship"), (3, "no_ship")], 1))
 def test_a_release_judges_the_prompt_and_says_so(n_wrong: int, word: str, admin_client: Client) -> None:
     release = judged.release(*run_both(n_wrong), treatment="prompt")
     assert release.verdict is not None
@@ -100,6 +102,7 @@ def test_a_release_of_another_question_needs_a_persons_word() -> None:
     assert {"prompt_judged", "paired_by_id"} <= set(codes(release.verdict.document["warnings"]))
 
 
+@pytest.mark.nightly
 def test_pages_and_rest_take_the_terms(pair: tuple[RunRecord, RunRecord], admin_client: Client) -> None:
     viewer = admin_client
     runs = (pair[0].pk, pair[1].pk)

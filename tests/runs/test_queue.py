@@ -112,6 +112,7 @@ def test_a_lane_whose_shards_cannot_be_taken_holds_nobody_up(new_run: Callable[.
     assert claim() == left.pk
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_workers_at_the_same_moment_never_find_an_empty_queue(
     new_run: Callable[..., RunRecord], new_worker: Callable[..., WorkerRecord]

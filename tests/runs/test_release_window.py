@@ -20,6 +20,7 @@ from runs.models import (
     RunRecord,
 )
 from runs.release import decide_release
+from tests.nightly import few
 from tests.runs import judged
 from tests.runs.judged import SAMPLE_POLICY, codes
 
@@ -74,6 +75,7 @@ def document(release: ReleaseRecord) -> dict[str, Any]:
     return release.verdict.document
 
 
+@pytest.mark.nightly
 def test_two_that_took_turns_are_judged_as_services_and_it_is_said_what_is_assumed(version: Any) -> None:
     ours, theirs = run(version, "mini", [10, 40, 50, 80, 90]), run(version, "maxi", [20, 30, 60, 70, 100])
     canary("mini", "changed", START - timedelta(hours=3))  # long before, and of no concern
@@ -99,11 +101,14 @@ def test_a_canary_that_ends_later_within_the_time_is_heard(version: Any) -> None
 
 @pytest.mark.parametrize(
     ("theirs", "settings"),
-    [
-        pytest.param([110, 120, 130, 140, 150], {}, id="one-after-the-other"),
-        pytest.param([20, 30, 60, 70, 100], {"window_hours": 1.0}, id="longer-than-the-window"),
-        pytest.param([20, 30, 60, 70, 100], {"rule": "strict"}, id="a-strict-policy"),
-    ],
+    few(
+        [
+            pytest.param([110, 120, 130, 140, 150], {}, id="one-after-the-other"),
+            pytest.param([20, 30, 60, 70, 100], {"window_hours": 1.0}, id="longer-than-the-window"),
+            pytest.param([20, 30, 60, 70, 100], {"rule": "strict"}, id="a-strict-policy"),
+        ],
+        1,
+    ),
 )
 def test_else_what_is_unknown_ships_nothing(version: Any, theirs: list[int], settings: dict[str, Any]) -> None:
     policy, _ = create_policy(slug="hosted", title="", settings={"rule": "paired", "tolerance_points": 5.0} | settings)

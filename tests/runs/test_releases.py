@@ -89,6 +89,7 @@ def test_deciding_again_writes_nothing(pair: tuple[RunRecord, RunRecord], django
     assert (again.pk, Verdict.objects.count(), again.decided_at) == (before.pk, 1, before.decided_at)
 
 
+@pytest.mark.nightly
 def test_deciding_costs_the_same_statements_for_more_repeats(version: Any) -> None:
     process = build.process()
 
@@ -138,6 +139,7 @@ def test_what_a_verdict_rests_on_is_in_its_digest(pair: tuple[RunRecord, RunReco
     assert {"code": "unvouched", "text": line["text"]} in second.document["gates"][0]["warnings"]
 
 
+@pytest.mark.nightly
 def test_a_run_that_two_computations_answered_is_warned_of(pair: tuple[RunRecord, RunRecord]) -> None:
     strays = {"bucket": pair[1].bucket_id, "is_steady": False, "n_cases": 9, "distance": 0.333, "noise": 0.0}
     RunRecord.objects.filter(pk=pair[1].pk).update(strays=[{**strays, "n_strays": 3, "n_stray_cases": 3}])
@@ -172,6 +174,7 @@ def test_a_cancelled_repeat_is_left_out_and_said(pair: tuple[RunRecord, RunRecor
     assert other.verdict.document["gates"][0]["k_candidate"] == 5
 
 
+@pytest.mark.nightly
 def test_what_served_is_warned_of(version: Any) -> None:
     process = build.process()
     broken = build.process(pins=[{"name": "max_num_seqs", "wanted": 1, "found": 8, "held": False}])
@@ -186,6 +189,7 @@ def test_what_served_is_warned_of(version: Any) -> None:
     assert codes(release.verdict.document["reasons"]) == ["too_few_repeats"]
 
 
+@pytest.mark.nightly
 def test_two_buckets_in_a_run_are_never_compared_and_each_is_scored(version: Any) -> None:
     one, other = build.process(), build.process(build.bucket("bfloat16"))
     mixed = build.run(version, repeats=1)
@@ -347,6 +351,7 @@ def test_the_end_of_a_run_decides_what_rests_on_it_and_makes_its_ledger(pair: tu
     assert ReleaseRecord.objects.get().verdict_id != release.verdict_id
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_a_decision_that_fails_never_fails_the_runs_end(
     pair: tuple[RunRecord, RunRecord], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -389,6 +394,7 @@ def test_two_who_decide_at_once_make_one_verdict(pair: tuple[RunRecord, RunRecor
     assert Verdict.objects.filter(release=release).count() == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_inputs_that_move_while_they_are_judged_are_judged_again(
     pair: tuple[RunRecord, RunRecord], monkeypatch: pytest.MonkeyPatch

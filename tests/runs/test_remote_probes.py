@@ -109,6 +109,7 @@ def test_marked_answers_are_counted_and_left_out() -> None:
     assert [call.marks for call in probe_calls(ended.pk)][:3] == [("cached",), ("cached",), ()]
 
 
+@pytest.mark.nightly
 def test_a_canary_of_a_server_that_gives_no_ids_is_held_against_earlier_ones() -> None:
     def listing(shift: float) -> probes.Answer:
         top = (("blue", -0.5 - shift), ("red", -1.5))

@@ -314,6 +314,7 @@ def test_asking_and_giving_back_rings_the_pool(
     assert rung == [("default", 1), ("default", 1)]
 
 
+@pytest.mark.nightly
 def test_a_worker_learns_what_the_run_did(
     run: RunRecord, serve: Callable[..., None], engine_process: EngineProcess
 ) -> None:
@@ -333,6 +334,7 @@ def test_a_worker_learns_what_the_run_did(
     assert [case.index for case in selectors.cases_to_decode(replay.pk, [5, 2, 5])] == [5, 2, 5]
 
 
+@pytest.mark.nightly
 def test_of_a_missing_response_there_is_nothing_to_hold_against(run: RunRecord, serve: Callable[..., None]) -> None:
     before = create_replay(run_id=run.pk, case_id="case-1")
     assert selectors.replay_work(before.pk).response is None
@@ -343,6 +345,7 @@ def test_of_a_missing_response_there_is_nothing_to_hold_against(run: RunRecord, 
     assert selectors.count_prompt_tokens(run.pk, [0]) is None
 
 
+@pytest.mark.nightly
 def test_replays_are_listed_by_case_and_run_newest_first(
     run: RunRecord, django_assert_num_queries: Callable[[int], Any]
 ) -> None:

@@ -47,6 +47,7 @@ def test_the_trainer_s_logprobs_are_a_forced_scoring_without_a_stack(tmp_path: P
     assert (worst.id, worst.figures.worst_at) == (scoring.figures.worst.answer, scoring.figures.worst.position)
 
 
+@pytest.mark.nightly
 def test_answers_that_are_known_by_ids_alone_are_not_called_empty(tmp_path: Path) -> None:
     report = run_report(imported(tmp_path, rollouts.rows()).pk)
     assert report.endings == {}
@@ -105,6 +106,7 @@ def test_tokens_are_those_of_the_file_and_shown_by_their_ids(tmp_path: Path) -> 
     assert page.trace.selected.drawn == f"⟨token {lines[3]['token_ids'][17]}⟩"
 
 
+@pytest.mark.nightly
 def test_one_answer_says_where_its_trainer_is_off(tmp_path: Path) -> None:
     run = imported(tmp_path, rollouts.rows(planted=PLANTED))
     [trainer] = answers_elsewhere(run.pk, 1, "roll-3")
@@ -136,6 +138,7 @@ def test_rollouts_without_a_trainer_are_a_run_alone(tmp_path: Path) -> None:
     assert (run.status, reported_scoring(run.pk)) == ("finished", None)
 
 
+@pytest.mark.nightly
 def test_a_trainer_verifies_no_endpoint_and_goes_with_its_run(tmp_path: Path) -> None:
     run = imported(tmp_path, rollouts.rows())
     scoring = int(scoring_of(run).id)
@@ -153,6 +156,7 @@ def test_a_row_has_a_stack_or_is_a_trainer_s(tmp_path: Path) -> None:
     assert ProfileRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_an_engine_of_ours_takes_the_trainer_s_place(tmp_path: Path) -> None:
     known = {"prompt_token_ids": [1, 2]}  # this engine has the tokens 0 to 5
     lines = [row | known | {"token_ids": [each % 6 for each in row["token_ids"]]} for row in rollouts.rows()]

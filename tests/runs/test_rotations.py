@@ -129,6 +129,7 @@ def test_an_expired_baseline_ships_nothing(version: Any) -> None:
     assert verdict(late, "current").word == "ship"
 
 
+@pytest.mark.nightly
 def test_accepting_a_baseline_again_mends_the_releases_that_rest_on_it(version: Any) -> None:
     process = build.process(build.bucket(OLD))
     baseline = judged.run(version, by=process)

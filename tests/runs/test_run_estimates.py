@@ -13,9 +13,11 @@ from evalboard.core.errors import InvalidInput, NotFound
 from evalboard.wording.numbers import money
 from runs.models import EndpointRecord, EngineProcess, ResponseRecord, RunRecord
 from runs.run import estimate_run
+from runs.suites import push_suite
 from tests import build
 
 pytestmark = pytest.mark.django_db
+PRICE = {"input": "1", "output": "2", "currency": "USD"}
 ASKED: Any = {"suite": "colours", "endpoint": "local", "repeats": 4}
 
 
@@ -54,6 +56,27 @@ def test_what_nothing_tells_is_unknown() -> None:
     assert estimate_run(**ASKED).sentence == words
     EndpointRecord.objects.update(engine="openai", base_url="https://api.example.com/v1")
     assert estimate_run(**ASKED).sentence == f"{words} The price is unknown."
+
+
+def test_the_judges_calls_are_named_apart_and_priced_by_its_own_endpoint() -> None:
+    build.endpoint()
+    build.profile()
+    EndpointRecord.objects.create(
+        slug="jury", engine="openai", model_repo="lab/jury", base_url="https://api.example.com/v1", price=PRICE
+    )
+    judge = {"kind": "judge", "endpoint": "jury", "profile": "pinned", "template": "Is {{answer}} right?"}
+    judge |= {"reads": {"choice": {"yes": 1, "no": 0}}, "draws": 3}
+    cases = [{"id": f"case-{n}", "prompt": "Which?", "target": "blue"} for n in range(3)]
+    rule = {"id": "rule", "prompt": "Which?", "target": "blue", "scorer": {"kind": "exact"}}
+    push_suite(document={"slug": "judged", "max_tokens": 20, "scorer": judge, "cases": [*cases, rule]})
+    estimate = estimate_run(**ASKED | {"suite": "judged"})
+    assert estimate.n_calls == 16
+    assert estimate.judge is not None
+    assert (estimate.judge.endpoint, estimate.judge.n_calls) == ("jury", 12 * 3 + 12 * 5)  # each of 12 anchors 5 times
+    assert estimate.judge.cost is not None
+    assert estimate.judge.cost.is_limit
+    assert "The judge jury: 96 calls. Unknown: time and tokens" in estimate.sentence
+    assert estimate.sentence.endswith("and answers of 16 tokens.")
 
 
 def test_tokens_are_priced_exactly_and_shown_by_one_rule() -> None:

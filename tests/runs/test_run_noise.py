@@ -14,6 +14,7 @@ from runs.work import flip_chances, rollup
 from tests import build
 from tests.build import case_rows
 from tests.frontend import stage
+from tests.nightly import few
 
 pytestmark = pytest.mark.django_db
 
@@ -134,7 +135,7 @@ def test_the_first_repeat_says_which_cases_are_likely_to_flip(staged: Any) -> No
     assert not case_rows(run.pk, query="case-003")[0].is_likely_to_flip
 
 
-@pytest.mark.parametrize("n_remembered", [0, 3, 100])
+@pytest.mark.parametrize("n_remembered", few([0, 3, 100], 1))
 def test_chances_are_the_same_whether_remembered_or_read_again(
     staged: Any, monkeypatch: pytest.MonkeyPatch, n_remembered: int
 ) -> None:
@@ -211,6 +212,7 @@ def test_a_damaged_block_leaves_cases_unknown_and_lets_the_repeat_end(monkeypatc
     assert noise_of(run).n_likely_to_flip is None
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("sampling", [{"temperature": 0.7}, {"repetition_penalty": 1.1}])
 def test_margins_that_do_not_decide_predict_nothing(staged: Any, sampling: dict[str, float]) -> None:
     run = staged.start()

@@ -12,6 +12,7 @@ from runs.replays.read import cases_to_decode, replay_work
 from runs.run import add_repeats, run_report
 from runs.work.read import shard_work
 from tests import build
+from tests.nightly import few
 from tests.runs import judged, logs
 
 pytestmark = pytest.mark.django_db
@@ -116,6 +117,7 @@ def test_only_a_run_of_the_same_seed_is_a_twin() -> None:
     assert (twin.run, twin.n_equal, twin.n_compared) == (str(first.pk), 6, 6)
 
 
+@pytest.mark.nightly
 def test_a_greedy_run_is_a_twin_of_one_made_before_runs_had_seeds() -> None:
     version = build.suite()
     process = build.process()
@@ -137,13 +139,16 @@ def seeded(*sent: int | None, temperature: float = 0.7, call: str = "") -> Logge
 
 @pytest.mark.parametrize(
     ("logged", "is_one"),
-    [
-        (seeded(7, 7), True),
-        (seeded(7, 8), False),
-        (seeded(None, None), False),
-        (seeded(7, 7, temperature=0), False),
-        (seeded(7, 7, call="chatcmpl"), False),  # two answers to one call
-    ],
+    few(
+        [
+            (seeded(7, 7), True),
+            (seeded(7, 8), False),
+            (seeded(None, None), False),
+            (seeded(7, 7, temperature=0), False),
+            (seeded(7, 7, call="chatcmpl"), False),  # two answers to one call
+        ],
+        2,
+    ),
 )
 def test_a_log_whose_repeats_were_sent_one_seed_holds_one_draw(logged: LoggedRun, is_one: bool) -> None:
     run = logs.stored(logged)

@@ -94,6 +94,7 @@ def n_positions() -> int:
     return sum(len(recorded(case)) for case in range(N_CASES))
 
 
+@pytest.mark.nightly
 def test_steady_stacks_are_two_by_what_both_read_where_decoding_shows_nothing(version: SuiteVersionRecord) -> None:
     baseline, candidate = runs(version, "alone")
     decoded = computation(baseline, candidate)
@@ -114,6 +115,7 @@ def test_steady_stacks_that_read_the_same_bits_are_one(version: SuiteVersionReco
     assert judged.text == f"Logprobs agree to the bit at all {2 * n_positions():,} positions of 24 cases."
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("off", "answer"), [(0.2, "two"), *nightly([(0.0, "one")])])
 def test_batched_stacks_are_held_against_the_noise_of_reading(
     version: SuiteVersionRecord, off: float, answer: str
@@ -135,6 +137,7 @@ def test_one_run_whose_answers_both_stacks_have_scored_is_enough(version: SuiteV
     assert (judged.answer, judged.n_positions) == ("two", n_positions())
 
 
+@pytest.mark.nightly
 def test_a_batched_stack_that_read_each_answer_once_shows_no_noise_to_judge_by(version: SuiteVersionRecord) -> None:
     baseline, candidate = runs(version, "mixed", repeats=2)
     score(baseline, candidate, by_noise(0.1), by_noise(0.1, off=0.4))

@@ -18,6 +18,7 @@ from runs.suites.read_history import histories
 from tests import build
 from tests.build import case_rows
 from tests.casts import cast
+from tests.nightly import few
 
 pytestmark = pytest.mark.django_db
 
@@ -165,6 +166,7 @@ def test_part_of_a_character_is_no_text_but_can_be_drawn() -> None:
     assert (first.token, first.drawn) == (None, "⟨0xE2⟩⟨0x9C⟩")
 
 
+@pytest.mark.nightly
 def test_nine_repeats_of_a_case_cost_as_many_queries_as_one() -> None:
     by = build.process()
     few = build.finished_run(("blue",) * 3, by=by)
@@ -184,7 +186,7 @@ def test_responses_are_listed_by_repeat_then_case() -> None:
     assert rows[0].reason
 
 
-@pytest.mark.parametrize("limit", [1, 2, 4, 6])
+@pytest.mark.parametrize("limit", few([1, 2, 4, 6], 1))
 def test_pages_of_responses_meet_without_gap_or_overlap(limit: int) -> None:
     run = build.finished_run()
     whole = [row.place for row in response_rows(run.pk)]
@@ -252,6 +254,7 @@ def test_words_are_looked_for_in_ids_prompts_and_tags_alone(query: str, indexes:
     assert ([case.index for case in report.cases], report.n_cases) == (indexes, len(indexes))
 
 
+@pytest.mark.nightly
 def test_runs_of_two_buckets_stand_apart() -> None:
     build.finished_run(by=build.process(build.bucket("float32")))
     build.finished_run(by=build.process(build.bucket("bfloat16")))
@@ -269,6 +272,7 @@ def test_a_run_of_two_buckets_stands_in_both() -> None:
     ]
 
 
+@pytest.mark.nightly
 def test_six_runs_in_a_history_cost_as_many_queries_as_one() -> None:
     version, by = build.suite(), build.process()
     build.finished_run(by=by)

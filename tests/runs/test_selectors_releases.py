@@ -272,6 +272,7 @@ def test_a_release_without_a_verdict_yet_shows_who_stands_in_it(pair: tuple[RunR
     assert [line.code for line in report.story] == ["created"]
 
 
+@pytest.mark.nightly
 def test_a_baseline_that_expired_before_its_candidate_was_run_is_marked(pair: tuple[RunRecord, RunRecord]) -> None:
     rotated = build.finished_run(by=build.process(build.bucket("bfloat16")))
     rows.rotation(rotated, before=pair[0].bucket.fingerprint, expires=[rows.baseline(pair[0])])  # type: ignore[union-attr]
@@ -404,6 +405,7 @@ def test_the_database_refuses_to_change_a_sign_off(pair: tuple[RunRecord, RunRec
 # The cost
 
 
+@pytest.mark.nightly
 def test_lists_cost_the_same_for_one_and_for_many(pair: tuple[RunRecord, RunRecord]) -> None:
     ada = build.user("ada", "release manager")
 

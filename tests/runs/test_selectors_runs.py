@@ -17,6 +17,7 @@ from runs.suites import rescore_run, suite_rows
 from runs.work import leave_alone, worker_rows
 from tests import build
 from tests.build import case_rows
+from tests.nightly import few
 
 pytestmark = pytest.mark.django_db
 
@@ -276,15 +277,18 @@ def test_a_run_that_is_not_there_is_said_to_be_missing() -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "n"),
-    [
-        ({"suite": "colours"}, 2),
-        ({"suite": "shapes"}, 0),
-        ({"endpoint": "local"}, 2),
-        ({"status": "finished"}, 1),
-        ({"label": "branch"}, 1),
-        ({"label": "branch=main"}, 1),
-        ({"label": "branch=other"}, 0),
-    ],
+    few(
+        [
+            ({"suite": "colours"}, 2),
+            ({"suite": "shapes"}, 0),
+            ({"endpoint": "local"}, 2),
+            ({"status": "finished"}, 1),
+            ({"label": "branch"}, 1),
+            ({"label": "branch=main"}, 1),
+            ({"label": "branch=other"}, 0),
+        ],
+        3,
+    ),
 )
 def test_runs_are_filtered(wanted: dict[str, str], n: int) -> None:
     build.run(labels={"branch": "main"})
@@ -308,6 +312,7 @@ def test_fifty_runs_cost_as_many_queries_as_one() -> None:
     assert (n_queries(run_rows), n_queries(board_slice.board), n_queries(suite_rows)) == for_one
 
 
+@pytest.mark.nightly
 def test_fifty_cases_and_ten_repeats_cost_as_many_queries_as_one() -> None:
     by = build.process()
     small = build.finished_run(("blue",), version=build.suite("one", ["only"]), by=by)

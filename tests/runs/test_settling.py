@@ -97,6 +97,7 @@ def test_repeats_go_to_both_sides_in_turn(open_one: ReleaseRecord, pair: tuple[R
         assert text == f"7 repeats added to settle release {open_one.pk}, in turn with run {other.pk}."
 
 
+@pytest.mark.nightly
 def test_the_verdict_is_taken_over_all_repeats_when_the_last_has_ended(
     open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]
 ) -> None:

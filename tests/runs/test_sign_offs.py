@@ -20,6 +20,7 @@ from runs.release.read_list import sign_off_lines
 from runs.run import add_repeats
 from tests import build
 from tests.casts import cast
+from tests.nightly import few
 from tests.runs import judged
 from tests.runs.judged import ALWAYS
 
@@ -106,19 +107,24 @@ def test_who_may_not_sign(ship: ReleaseRecord, role: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("decision", "changed", "field"),
-    [
-        pytest.param("bless", {}, "decision", id="no such decision"),
-        pytest.param("reject", {}, "note", id="reject without a reason"),
-        pytest.param("reject", {"note": "  "}, "note", id="blank reason"),
-        pytest.param("approve", {"note": "x" * 2001}, "note", id="long"),
-        pytest.param("approve", {"note": "a\0b"}, "note", id="not storable"),
-        pytest.param("approve", {"expires_at": soon()}, "expires_at", id="approval with an end"),
-        pytest.param("waive", {"note": "Known."}, "expires_at", id="waiver without an end"),
-        pytest.param("waive", {"note": "Known.", "expires_at": soon(-1)}, "expires_at", id="past"),
-        pytest.param("waive", {"note": "Known.", "expires_at": soon(367)}, "expires_at", id="too long"),
-        pytest.param("waive", {"note": "Known.", "expires_at": soon().replace(tzinfo=None)}, "expires_at", id="naive"),
-        pytest.param("waive", {"expires_at": soon()}, "note", id="waiver without a reason"),
-    ],
+    few(
+        [
+            pytest.param("bless", {}, "decision", id="no such decision"),
+            pytest.param("reject", {}, "note", id="reject without a reason"),
+            pytest.param("reject", {"note": "  "}, "note", id="blank reason"),
+            pytest.param("approve", {"note": "x" * 2001}, "note", id="long"),
+            pytest.param("approve", {"note": "a\0b"}, "note", id="not storable"),
+            pytest.param("approve", {"expires_at": soon()}, "expires_at", id="approval with an end"),
+            pytest.param("waive", {"note": "Known."}, "expires_at", id="waiver without an end"),
+            pytest.param("waive", {"note": "Known.", "expires_at": soon(-1)}, "expires_at", id="past"),
+            pytest.param("waive", {"note": "Known.", "expires_at": soon(367)}, "expires_at", id="too long"),
+            pytest.param(
+                "waive", {"note": "Known.", "expires_at": soon().replace(tzinfo=None)}, "expires_at", id="naive"
+            ),
+            pytest.param("waive", {"expires_at": soon()}, "note", id="waiver without a reason"),
+        ],
+        4,
+    ),
 )
 def test_what_is_malformed_is_named(
     ship: ReleaseRecord, person: Any, decision: str, changed: dict[str, Any], field: str
@@ -188,17 +194,22 @@ def test_the_database_refuses_any_change(ship: ReleaseRecord, person: Any, state
 
 @pytest.mark.parametrize(
     ("statement", "found"),
-    [
-        pytest.param("UPDATE runs_signoff SET note = 'Never.' WHERE id = %s", ["", "changed", ""], id="changed"),
-        pytest.param("UPDATE runs_signoff SET decision = 'approve' WHERE id = %s", ["", "changed", ""], id="turned"),
-        pytest.param("UPDATE runs_signoff SET created_at = now() WHERE id = %s", ["", "changed", ""], id="redated"),
-        pytest.param("DELETE FROM runs_signoff WHERE id = %s", ["", "taken out"], id="taken out"),
-        pytest.param(
-            "UPDATE runs_signoff SET digest = repeat('e', 64) WHERE id = %s",
-            ["", "changed", "taken out"],
-            id="resealed",
-        ),
-    ],
+    few(
+        [
+            pytest.param("UPDATE runs_signoff SET note = 'Never.' WHERE id = %s", ["", "changed", ""], id="changed"),
+            pytest.param(
+                "UPDATE runs_signoff SET decision = 'approve' WHERE id = %s", ["", "changed", ""], id="turned"
+            ),
+            pytest.param("UPDATE runs_signoff SET created_at = now() WHERE id = %s", ["", "changed", ""], id="redated"),
+            pytest.param("DELETE FROM runs_signoff WHERE id = %s", ["", "taken out"], id="taken out"),
+            pytest.param(
+                "UPDATE runs_signoff SET digest = repeat('e', 64) WHERE id = %s",
+                ["", "changed", "taken out"],
+                id="resealed",
+            ),
+        ],
+        2,
+    ),
 )
 def test_a_change_made_past_the_trigger_shows(
     ship: ReleaseRecord, person: Any, statement: str, found: list[str]
@@ -242,6 +253,7 @@ def test_who_has_not_seen_a_sign_off_is_told_of_it_and_may_then_add_theirs(ship:
     assert SignOffRecord.objects.count() == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_two_who_sign_at_the_same_moment_store_one_sign_off() -> None:
     version, process = judged.suite(n_cases=8, policy=POLICY), build.process()
@@ -297,7 +309,8 @@ def under_earlier_rules(monkeypatch: pytest.MonkeyPatch, rules: str) -> None:
         monkeypatch.setattr(f"{module}.VERDICT_RULES", rules)
 
 
-@pytest.mark.parametrize("rules", ["verdict 0.9", FIRST_VERDICT_RULES])
+@pytest.mark.nightly
+@pytest.mark.parametrize("rules", few(["verdict 0.9", FIRST_VERDICT_RULES], 1))
 def test_an_upgrade_of_the_rules_leaves_what_was_signed_as_it_was_signed(
     pair: tuple[RunRecord, RunRecord], person: Any, monkeypatch: pytest.MonkeyPatch, rules: str
 ) -> None:
@@ -333,6 +346,7 @@ def test_a_field_that_a_later_version_adds_leaves_what_was_signed_as_it_was_sign
     assert release_report(ship.pk).gates[0].changed.n_broken == 0
 
 
+@pytest.mark.nightly
 def test_an_upgrade_of_the_rules_decides_what_nobody_signed_anew(
     pair: tuple[RunRecord, RunRecord], person: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ def rows_of(made: ComparisonRecord) -> Any:
     )
 
 
+@pytest.mark.nightly
 def test_the_summary_counts_every_stored_pair(made: ComparisonRecord) -> None:
     rows, summary = list(rows_of(made)), made.summary
     assert len(rows) > made.n_pairs > 12  # some are alike, and of some cases not all

@@ -165,6 +165,7 @@ def test_a_run_that_went_on_while_it_was_read_stays_as_it_is(
     assert not work_on_strays()  # until it has ended again
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_nobody_waits_for_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     version = build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])

@@ -12,6 +12,7 @@ def worth() -> CasesWorth:
     return cases_worth(suite_report("colours"))
 
 
+@pytest.mark.nightly
 def test_a_case_is_always_right_or_never_where_every_repeat_of_every_run_says_so() -> None:
     version = build.suite(case_ids=["sure", "lost", "late", "torn"])
     assert (worth().n_repeats, worth().always_right, worth().never_right) == (0, None, None)

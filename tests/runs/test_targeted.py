@@ -177,6 +177,7 @@ def test_the_verdict_takes_them_as_a_stratum_at_a_look_of_their_own(
     assert after.range_baseline == before.range_baseline
 
 
+@pytest.mark.nightly
 def test_one_side_alone_changes_nothing(open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]) -> None:
     before = release_report(open_one.pk).gates[0]
     settle(open_one)

@@ -93,6 +93,7 @@ def test_who_has_ended_it_sees_it_no_more_and_others_do(tour: Any, person: Any) 
     assert tour_of(get_user_model().objects.create(username="noa")) is not None
 
 
+@pytest.mark.nightly
 def test_taken_away_nothing_of_it_is_left(tour: Any, person: Any) -> None:
     assert remove_tour() == ()
     for record in (
@@ -142,6 +143,7 @@ def test_a_board_that_has_suites_gets_no_tour_by_itself(db: None, settings: Any,
     assert not Suite.objects.filter(slug=SUITE).exists()
 
 
+@pytest.mark.nightly
 def test_the_tour_can_be_left_to_its_own_command(db: None, settings: Any, tmp_path: Any) -> None:
     settings.DATA_DIR = tmp_path
     for is_first in (True, False):

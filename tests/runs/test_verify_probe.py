@@ -11,7 +11,7 @@ from runs.run import cancel_run, delete_run
 from runs.schedules import create_schedule
 from runs.schedules.schedules import start_due
 from tests import build, probes, verifying
-from tests.nightly import nightly
+from tests.nightly import few, nightly
 
 pytestmark = pytest.mark.django_db
 
@@ -57,6 +57,7 @@ def test_it_ends_with_one_of_the_words(stack: EngineProcess, shift: float, state
     assert [row.kind for row in probes_before(["asked"], until=probe.finished_at)] == ["verify"]  # type: ignore[arg-type]
 
 
+@pytest.mark.nightly
 def test_it_waits_while_anything_is_at_work(stack: EngineProcess) -> None:
     probe = verifying.ask()
     verifying.look()
@@ -105,16 +106,19 @@ def test_what_is_known_is_scored_anew_where_the_reference_has_another_stack_sinc
 
 @pytest.mark.parametrize(
     ("endpoint", "parameters", "field"),
-    [
-        ("asked", {"reference": None}, "parameters.reference"),
-        ("asked", {"reference": "hosted"}, "parameters.reference"),
-        ("asked", {"suite": None}, "parameters.suite"),
-        ("asked", {"numerics": "asked"}, "parameters.numerics"),
-        ("asked", {"planted": "reference"}, "parameters.planted"),
-        ("asked", {"planted": 3}, "parameters.planted"),
-        ("asked", {"reference": "changed"}, "parameters.numerics"),  # nothing here has its model in another dtype
-        ("reference", {}, "parameters.reference"),
-    ],
+    few(
+        [
+            ("asked", {"reference": None}, "parameters.reference"),
+            ("asked", {"reference": "hosted"}, "parameters.reference"),
+            ("asked", {"suite": None}, "parameters.suite"),
+            ("asked", {"numerics": "asked"}, "parameters.numerics"),
+            ("asked", {"planted": "reference"}, "parameters.planted"),
+            ("asked", {"planted": 3}, "parameters.planted"),
+            ("asked", {"reference": "changed"}, "parameters.numerics"),  # nothing here has its model in another dtype
+            ("reference", {}, "parameters.reference"),
+        ],
+        4,
+    ),
 )
 def test_what_cannot_be_verified_is_refused_by_name(
     stack: EngineProcess, endpoint: str, parameters: dict[str, Any], field: str

@@ -120,6 +120,7 @@ def setup(request: pytest.FixtureRequest, settings: Any) -> dict[str, str]:
     return {"REDIS_URL": settings.REDIS_URL}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("setup", ["team", pytest.param("one machine", marks=pytest.mark.nightly)], indirect=True)
 def test_whatever_happens_every_response_comes_once(
     new_run: Callable[..., RunRecord],

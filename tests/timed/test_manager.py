@@ -138,6 +138,7 @@ def test_the_board_fits_and_its_rows_are_reached_by_keys(transactional_db: Any, 
     watched.check()
 
 
+@pytest.mark.nightly
 def test_an_open_board_changes_by_itself_and_keeps_the_focus(transactional_db: Any, watch):
     broke, _ = waiting()
     watched = watch(role=MANAGER)

@@ -14,6 +14,9 @@ SCRIPTED_RECORDED is JSON, what was recorded for each batch size and dtype: `{"2
 moves the logprob at position 1 of every answer that shares its steps with one other, and makes it "bled" with three
 others; `{"dies": 1}` ends the process. Whoever shares a batch with a prompt that holds the word SCRIPTED_LEAK has its
 first logprob moved.
+
+`tune` is answered with the letters of the adapter's name, "blue" without an adapter. An adapter whose name begins with
+"wide" needs an engine of its own.
 """
 
 import base64
@@ -38,7 +41,7 @@ def main() -> None:
     if sys.argv[-1] == "--describe":
         print(json.dumps({"hardware": {"kind": "cpu", "cpu": "scripted"}, "n_cores": 1, "versions": {"vllm": "0"}}))
         return
-    n_checks, engine = 0, dict[str, Any]()
+    n_checks, engine, started = 0, dict[str, Any](), dict[str, Any]()
     asked: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=listen, args=[asked], daemon=True).start()
     while True:
@@ -46,16 +49,21 @@ def main() -> None:
         if request["op"] == "start":
             if os.path.exists(os.environ.get("SCRIPTED_BROKEN", "")):  # noqa: PTH110  an empty Path would be "."
                 sys.exit("scripted: no engine starts on this node")
-            engine = request["engine"]
+            engine, started = request["engine"], request
             emit({"event": "ready", "manifest": manifest(request), "seconds": 0.0})
+        elif request["op"] == "adapt":
+            fits = is_wide(request["adapter"]) == is_wide(started["adapter"])
+            started = started | {"adapter": request["adapter"]} if fits else started
+            emit({"event": "adapted", "manifest": manifest(started) if fits else None, "seconds": 0.0})
         elif request["op"] == "decode":
-            decode(request, asked, engine)
+            decode(request, asked, engine, started["adapter"])
         elif request["op"] == "force":
             force(request, asked, engine)
         elif request["op"] == "self_check":
             n_checks += 1
             drift = n_checks if os.environ.get("SCRIPTED_DRIFT") else 0
-            emit({"event": "self_check", "digest": hashlib.sha256(bytes([drift])).hexdigest()})
+            seen = bytes([drift]) + started["adapter"].encode()
+            emit({"event": "self_check", "digest": hashlib.sha256(seen).hexdigest()})
         elif request["op"] == "vocabulary":
             lengths = ints([len(token) for token in TOKENS])
             data = base64.b64encode("".join(TOKENS).encode()).decode()
@@ -70,7 +78,13 @@ def listen(asked: "queue.SimpleQueue[dict[str, Any]]") -> None:
     os._exit(0)  # nobody is left to answer, whatever the main thread hangs in
 
 
-def decode(request: dict[str, Any], asked: "queue.SimpleQueue[dict[str, Any]]", engine: dict[str, Any]) -> None:
+def is_wide(adapter: str) -> bool:
+    return Path(adapter).name.startswith("wide")
+
+
+def decode(
+    request: dict[str, Any], asked: "queue.SimpleQueue[dict[str, Any]]", engine: dict[str, Any], adapter: str
+) -> None:
     for case, beside in [(case, group) for group in request["groups"] for case in group]:
         if not asked.empty():  # while it decodes, an engine is asked for nothing but to abort
             emit({"event": "done", "serial": asked.get()["serial"], "aborted": True})
@@ -91,6 +105,8 @@ def decode(request: dict[str, Any], asked: "queue.SimpleQueue[dict[str, Any]]", 
         time.sleep(float(os.environ.get("SCRIPTED_SECONDS", "0")))
         if verb == "draw":
             word = drawn(word, case["sampling"])
+        if verb == "tune" and adapter:
+            verb, word = "say", Path(adapter).name
         emit(
             response(case, word if verb in ("say", "cut", "slow", "draw") else "blue", beside, engine)
             | ended(case, verb)
@@ -222,13 +238,20 @@ def manifest(request: dict[str, Any]) -> dict[str, Any]:
         "env": {},
         "model": {
             "path": request["model_path"],
-            "files": {"model.safetensors": {"size": 1, "sha256": "0" * 64}},
+            "files": {"model.safetensors": {"size": 1, "sha256": "0" * 64}, **adapter_files(request["adapter"])},
             "tokenizer_digest": "f" * 64,
             "template_digest": "e" * 64,
             "context_length": 1024,
         },
         "host": {"name": "scripted"},
     }
+
+
+def adapter_files(path: str) -> dict[str, Any]:
+    if not path:
+        return {}
+    sha256 = hashlib.sha256(path.encode()).hexdigest()
+    return {"adapter/adapter_model.safetensors": {"size": 1, "sha256": sha256}}
 
 
 def ints(values: list[int]) -> str:

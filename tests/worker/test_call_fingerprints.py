@@ -37,6 +37,7 @@ def test_where_each_answer_has_its_own_nobody_knows_who_answered(server: Scripte
     assert [bucket.n_responses for bucket in run_report(again.pk).buckets] == [3 * N_CASES]
 
 
+@pytest.mark.nightly
 def test_where_most_answers_have_their_own_it_is_said_and_nothing_is_merged(
     server: ScriptedServer, runner: Runner
 ) -> None:
@@ -50,6 +51,7 @@ def test_where_most_answers_have_their_own_it_is_said_and_nothing_is_merged(
     )
 
 
+@pytest.mark.nightly
 def test_a_check_that_saw_another_one_each_time_tells_it_of_few_answers(server: ScriptedServer, runner: Runner) -> None:
     numbers = count()
     server.script = lambda _: ok(system_fingerprint=f"fp-{next(numbers)}")
@@ -66,6 +68,7 @@ def test_a_check_that_saw_another_one_each_time_tells_it_of_few_answers(server: 
     assert "who answered is unknown." in warnings(run)["call_fingerprints"]
 
 
+@pytest.mark.nightly
 def test_an_endpoint_that_is_to_ignore_fingerprints_is_one_server_that_nothing_names(
     server: ScriptedServer, runner: Runner
 ) -> None:

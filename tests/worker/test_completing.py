@@ -47,6 +47,7 @@ def test_of_an_incomplete_run_the_missing_cases_alone_are_called_by_their_own_se
         complete_run(run_id=run.pk)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("ending", [RunRecord.Status.CANCELLED, *nightly([RunRecord.Status.FAILED])])
 def test_a_run_that_failed_or_was_cancelled_goes_on(
     server: ScriptedServer,  # noqa: F811
@@ -72,6 +73,7 @@ def test_a_run_that_failed_or_was_cancelled_goes_on(
     assert [repeat.score for repeat in report.repeats] == [100.0, 100.0]
 
 
+@pytest.mark.nightly
 def test_what_is_still_missing_leaves_the_run_incomplete(
     server: ScriptedServer,  # noqa: F811
     new_run: Callable[..., RunRecord],  # noqa: F811

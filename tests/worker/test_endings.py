@@ -36,6 +36,7 @@ ANSWERS = [
 ]
 
 
+@pytest.mark.nightly
 def test_answers_are_counted_by_how_they_ended_and_listed(
     server: ScriptedServer,  # noqa: F811
     new_run: Callable[..., RunRecord],  # noqa: F811
@@ -55,6 +56,7 @@ def test_answers_are_counted_by_how_they_ended_and_listed(
     assert ResponseRecord.objects.get(repeat__run=run, case_index=4).reasoning == "The sky, so blue."
 
 
+@pytest.mark.nightly
 def test_a_comparison_has_a_ledger_line_for_each_ending(
     server: ScriptedServer,  # noqa: F811
     new_run: Callable[..., RunRecord],  # noqa: F811
@@ -108,6 +110,7 @@ def test_a_word_that_ends_nine_of_ten_answers_means_complete_and_is_said_once(
     assert note == "18 of 20 answers ended with 'wrapped_up', which is read as complete."
 
 
+@pytest.mark.nightly
 def test_a_release_says_where_the_sides_ended_differently_and_leaves_out_prompts_that_both_refuse(
     server: ScriptedServer,  # noqa: F811
     new_run: Callable[..., RunRecord],  # noqa: F811
@@ -150,6 +153,7 @@ def test_a_release_says_where_the_sides_ended_differently_and_leaves_out_prompts
     assert document["gates"][0]["n_cases"] == 7
 
 
+@pytest.mark.nightly
 def test_a_run_whose_prompts_are_all_refused_or_that_lost_another_call_is_incomplete(
     server: ScriptedServer,  # noqa: F811
     new_run: Callable[..., RunRecord],  # noqa: F811

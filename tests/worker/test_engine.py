@@ -15,11 +15,13 @@ from tests.worker.engine_cases import (
     by_index,
     decoded,
     endless,
+    forced,
     make_plan,
     request,
     requests,
     short,
 )
+from worker.engines.base import ForceRequest
 from worker.engines.process import LineProcess
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly]
@@ -122,6 +124,20 @@ def test_messages_without_a_chat_template_are_a_clear_error(mixed: Running) -> N
     assert isinstance(outcome, Failed)
     assert outcome.code == "template_error"
     assert "no chat template" in outcome.detail
+
+
+def test_a_completion_is_decoded_without_a_template_and_scored_as_it_was_decoded(mixed: Running) -> None:
+    messages = ({"role": "completion", "content": "The capital of France is"},)
+    asked = DecodeRequest(case_index=0, messages=messages, sampling=dict(mixed.plan.sampling, max_tokens=4))
+    answer = decoded(next(iter(mixed.engine.decode([asked]))))
+    assert answer.trace.prompt_token_ids is not None
+    words = mixed.engine.vocabulary().tokens
+    assert b"".join(words[token] or b"" for token in answer.trace.prompt_token_ids) == b"The capital of France is"
+    scored = forced(
+        mixed, [ForceRequest(0, messages, mixed.plan.sampling, answer_token_ids=answer.trace.token_ids.tolist())]
+    )
+    assert scored[0].trace.prompt_token_ids.tolist() == answer.trace.prompt_token_ids.tolist()  # type: ignore[union-attr]
+    assert scored[0].trace.token_ids.tolist() == answer.trace.token_ids.tolist()
 
 
 def test_a_decode_that_nobody_reads_to_the_end_does_not_spill_into_the_next(mixed: Running) -> None:

@@ -77,6 +77,7 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vllm_code, "SETTLED_NS", -(10**18))
 
 
+@pytest.mark.nightly
 def test_one_wheel_in_two_folders_is_one_code(read: Digest, wheel: Path, tmp_path: Path) -> None:
     one = install(wheel, tmp_path / "one")
     other = install(wheel, tmp_path / "deep" / "other", "--no-compile")
@@ -177,6 +178,7 @@ def test_the_commit_that_an_installer_noted_is_said_for_its_own_package(read: Di
     assert set(read(lay_out(tmp_path / "two", **other))) == {"vllm_code"}
 
 
+@pytest.mark.nightly
 def test_an_editable_install_says_its_commit_and_whether_it_was_changed(read: Digest, tmp_path: Path) -> None:
     tree = lay_out(tmp_path / "source", **{"notes.md": "", "vllm/.keep": ""})
 

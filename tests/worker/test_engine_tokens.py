@@ -45,6 +45,19 @@ def test_messages_that_say_nothing_are_an_empty_prompt(messages: list[dict[str, 
     assert refused.value.code == "prompt_empty"
 
 
+def test_a_completion_is_the_text_alone_and_messages_need_a_template() -> None:
+    class Tokenizer:
+        chat_template = None
+
+        def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+            return [1] * add_special_tokens + list(text.encode())
+
+    assert vllm_tokens.render(Tokenizer(), [{"role": "completion", "content": "ab"}], None, {"x": 1}) == [1, 97, 98]
+    with pytest.raises(vllm_tokens.RequestRefused, match="give the suite's cases `completion`") as refused:
+        vllm_tokens.render(Tokenizer(), [{"role": "user", "content": "ab"}], None, {})
+    assert refused.value.code == "template_error"
+
+
 def test_secrets_and_unrelated_variables_are_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "hush")
     monkeypatch.setenv("NCCL_AUTH_TOKEN", "hush")

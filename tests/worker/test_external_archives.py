@@ -74,6 +74,7 @@ def test_two_archives_judge_as_the_runs_did(runner: Runner, version: int) -> Non
     assert wording.describe_course(run_report(one.pk)) == course
 
 
+@pytest.mark.nightly
 def test_an_archive_keeps_what_its_calls_and_the_newest_check_showed(runner: Runner) -> None:
     run = ran(runner)
     seen, fact = run.settings_seen, temperature_of(run)
@@ -85,6 +86,7 @@ def test_an_archive_keeps_what_its_calls_and_the_newest_check_showed(runner: Run
     assert (again.is_reported, again.is_log, again.settings_seen) == (True, False, seen)
 
 
+@pytest.mark.nightly
 def test_tokens_that_are_not_measured_come_back_with_their_reason(server: ScriptedServer, runner: Runner) -> None:
     server.script = _of_zeros
     run = ran(runner, repeats=1)

@@ -106,6 +106,7 @@ def test_every_call_has_a_seed_of_its_own_at_any_temperature(
     assert not sent & set(seeds(ran(runner, profile=profile, repeats=2, seed=7)).values())
 
 
+@pytest.mark.nightly
 def test_repeats_of_a_server_that_refuses_the_temperature_are_samples(runner: Runner) -> None:
     run = ran(runner)
     calls = ResponseRecord.objects.filter(repeat__run=run)
@@ -137,6 +138,7 @@ def checked(*rows: tuple[str, str], **details: dict[str, Any]) -> ProbeRecord:
     )
 
 
+@pytest.mark.nightly
 def test_a_refused_temperature_is_not_known_and_the_run_says_what_was_sent(runner: Runner, client: Client) -> None:
     run = ran(runner)
     fact = temperature_of(run)
@@ -193,6 +195,7 @@ def test_a_temperature_that_the_newest_check_found_ignored_is_not_known(runner: 
     assert sent.endswith(f"The server ignores temperature (probe {check.pk}).")
 
 
+@pytest.mark.nightly
 def test_a_server_that_answers_for_another_model_is_named(server: ScriptedServer, runner: Runner) -> None:
     server.script = lambda _: ok(model="paint-mini")
     report = run_report(ran(runner, repeats=1).pk)
@@ -218,6 +221,7 @@ def drops_temperature(n: int) -> Callable[[Received], Reply]:
     return script
 
 
+@pytest.mark.nightly
 def test_answers_that_are_not_greedy_contradict_a_temperature_of_0(
     server: ScriptedServer, runner: Runner, client: Client
 ) -> None:
@@ -300,6 +304,7 @@ def test_the_request_is_shown_with_the_seed_that_those_of_its_calls_follow_from(
     assert report.draws.words == "temperature not known"
 
 
+@pytest.mark.nightly
 def test_a_server_that_refuses_the_value_of_a_seed_is_called_without_one(
     server: ScriptedServer, runner: Runner
 ) -> None:

@@ -152,9 +152,9 @@ def telling(script: Script) -> Script:
     return told
 
 
-# One that passes, one that stays, one of the key, and two of which something is kept; the others are nightly, and
+# One that passes, one that stays and one of the key; the others are nightly, and
 # what is made of their answers is in test_openai_calls.py.
-GATE = ("429 once with Retry-After", "500 for ever", "401 in the middle", "truncated JSON", "a hit of a cache")
+GATE = ("429 once with Retry-After", "500 for ever", "401 in the middle")
 
 
 @pytest.mark.parametrize("name", [*GATE, *nightly(name for name in FAULTS if name not in GATE)])
@@ -224,6 +224,7 @@ def members(data: bytes) -> Iterable[bytes]:
         yield from map(packed.read, packed.namelist())
 
 
+@pytest.mark.nightly
 def test_a_case_without_logprobs_is_scored_and_has_no_trace(
     server: ScriptedServer, new_run: NewRun, runner: Runner, keyed: EndpointRecord, caplog: Any
 ) -> None:
@@ -242,6 +243,7 @@ def test_a_case_without_logprobs_is_scored_and_has_no_trace(
     assert_nobody_tells(run, caplog)
 
 
+@pytest.mark.nightly
 def test_a_rotation_in_the_middle_and_a_dropped_seed_lose_nothing(
     server: ScriptedServer, new_run: NewRun, runner: Runner, keyed: EndpointRecord, caplog: Any
 ) -> None:
@@ -256,6 +258,7 @@ def test_a_rotation_in_the_middle_and_a_dropped_seed_lose_nothing(
     assert_nobody_tells(run, caplog)
 
 
+@pytest.mark.nightly
 def test_a_name_that_begins_to_lead_inside_ends_the_run_and_no_call_goes_there(
     server: ScriptedServer,
     new_run: NewRun,

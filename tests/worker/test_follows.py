@@ -66,6 +66,7 @@ def test_a_runs_end_reaches_who_follows_it_its_suite_or_its_endpoint(there: Rece
     assert told(there) == [f"Run {run.pk} of colours on local ended: incomplete. {link}"]
 
 
+@pytest.mark.nightly
 def test_a_case_that_turns_in_a_newer_finished_run_reaches_who_follows_it(there: Receiver) -> None:
     person = build.user()
     create_address(url=there.url, person=person)
@@ -89,6 +90,7 @@ def test_a_case_that_turns_in_a_newer_finished_run_reaches_who_follows_it(there:
     assert (sea.kind, sea.url) == ("case", "/suites/colours/cases/sea/")
 
 
+@pytest.mark.nightly
 def test_a_turn_is_told_once_however_often_its_run_ends(there: Receiver) -> None:
     person = build.user()
     create_address(url=there.url, person=person)
@@ -110,6 +112,7 @@ def test_a_turn_is_told_once_however_often_its_run_ends(there: Receiver) -> None
     assert [f"run {back.pk} " in text and f"run {turned.pk} (2 of 2)" in text for text in told(there)] == [False, True]
 
 
+@pytest.mark.nightly
 def test_two_endpoints_that_answer_a_case_in_turn_are_no_turns_of_it(there: Receiver) -> None:
     person = build.user()
     create_address(url=there.url, person=person)
@@ -127,6 +130,7 @@ def test_two_endpoints_that_answer_a_case_in_turn_are_no_turns_of_it(there: Rece
     assert "on other" in text
 
 
+@pytest.mark.nightly
 def test_an_import_is_not_followed_and_tells_who_follows_its_suite_or_case(there: Receiver, client: Client) -> None:
     person = build.user()
     create_address(url=there.url, person=person)
@@ -198,6 +202,7 @@ def test_no_name_becomes_a_header(there: Receiver) -> None:
     assert letter.recipients() == ["ada@example.com"]
 
 
+@pytest.mark.nightly
 def test_a_rotation_and_a_verdict_reach_who_follows(there: Receiver) -> None:
     person = build.user(role="release manager")
     create_address(url=there.url, person=person)

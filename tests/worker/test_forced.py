@@ -101,6 +101,7 @@ def row_id(row: Any) -> int:
     return int(row.id)
 
 
+@pytest.mark.nightly
 def test_some_cases_and_repeats_are_scored_alone(
     decoded_run: Callable[..., RunRecord], join_worker: Join, scored: Scored
 ) -> None:
@@ -209,6 +210,7 @@ def test_a_worker_that_is_told_to_stop_gives_its_scoring_back(
     assert not ForcedAnswerRecord.objects.exclude(error_code="").exists()
 
 
+@pytest.mark.nightly
 def test_what_another_stack_scored_is_not_gone_on_with(
     decoded_run: Callable[..., RunRecord], join_worker: Join
 ) -> None:
@@ -244,6 +246,7 @@ def logged(case: str, answer: str, *tokens: str) -> dict[str, Any]:
     return {"case_id": case, "request": asked, "response": body(choice(answer, *content), id=case)}
 
 
+@pytest.mark.nightly
 def test_answers_of_a_log_are_scored_token_by_token(
     join_worker: Join, scored: Scored, tmp_path: Path, settings: Any, admin_client: Client
 ) -> None:

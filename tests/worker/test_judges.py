@@ -5,6 +5,7 @@ import math
 import random
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from evalboard.core.trace import unpack_reasons, unpack_scores
 from runs.judging import judgings, judgings_of
 from runs.models import Case, EndpointRecord, JudgingRecord, RepeatScore, RunRecord, Shard, SuiteVersionRecord
 from runs.release import create_release, release_report
-from runs.run import cancel_run, create_run, delete_run, run_report, run_rows
+from runs.run import cancel_run, case_page, create_run, delete_run, run_report, run_rows
 from runs.suites import push_suite, rescore_run, rescored_run, suite_rows
 from runs.sweep import reconcile
 from tests import build
@@ -115,9 +116,12 @@ def test_a_judge_that_says_neither_word_leaves_an_answer_unscored_in_its_words(
     run.refresh_from_db()
     assert run.status == "finished"
     assert math.isnan(unpack_scores(bytes(rows(run)[0].scores))[0])
-    assert reasons(run)[0] == 'Unscored: The judge neither began nor ended with "no" or "yes": "Who knows?".'
+    why = 'Unscored: The judge neither began nor ended with "no" or "yes": "Who knows?".'
+    assert reasons(run)[0] == why
+    assert [case.reason for case in case_page(run.pk)][:2] == [why, 'Judged "No.".']
 
 
+@pytest.mark.nightly
 def test_cases_beside_a_judge_keep_their_own_scorers(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
 ) -> None:
@@ -139,6 +143,7 @@ def test_a_judge_is_told_who_it_must_be_and_what_it_is_asked(servers: tuple[Scri
         push_suite(document={"slug": "towns", "scorer": JUDGE, "cases": [{**CASES[0], "scorer": other}, CASES[1]]})
 
 
+@pytest.mark.nightly
 def test_a_run_waits_for_its_judge_and_says_so(servers: tuple[ScriptedServer, ScriptedServer], worker: Runner) -> None:
     push()
     run = started()
@@ -154,6 +159,12 @@ def test_a_run_waits_for_its_judge_and_says_so(servers: tuple[ScriptedServer, Sc
     assert judge_run is not None
     waiting = f"All answers are in. It waits for its judge: 0 of 18 judgements in run {judge_run.pk}."
     assert run_report(run.pk).waiting == waiting
+    until = datetime(2099, 1, 1, 7, 2, 11, tzinfo=UTC)
+    paused = EndpointRecord.objects.filter(slug="jury")
+    paused.update(rests_until=until, rest_reason="HTTP 503", n_failures=5)
+    pause = "Endpoint jury is paused after 5 failed calls: HTTP 503. Next try 07:02:11 UTC."
+    assert run_report(run.pk).waits_for == f"{waiting} {pause}"
+    paused.update(rests_until=None)
     assert [row.id for row in run_rows()] == [str(run.pk)]
     assert [row.slug for row in suite_rows()] == ["towns"]
     assert run_report(judge_run.pk).judge_of == str(run.pk)
@@ -167,6 +178,7 @@ def test_a_run_waits_for_its_judge_and_says_so(servers: tuple[ScriptedServer, Sc
     assert (run.status, [row.points for row in rows(run)]) == ("finished", [50.0, 50.0])
 
 
+@pytest.mark.nightly
 def test_cancelling_a_run_cancels_its_judge_and_deleting_it_deletes_both(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
 ) -> None:
@@ -229,6 +241,7 @@ def test_a_judge_that_cannot_be_reached_fails_in_words_and_can_be_asked_again(
     assert RunRecord.objects.filter(is_judge=True).count() == 1
 
 
+@pytest.mark.nightly
 def test_a_judge_that_nothing_can_be_read_of_fails_in_its_words_and_breaks_no_chain_of_anchors(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner, client: Client
 ) -> None:
@@ -261,6 +274,7 @@ def test_a_judge_that_nothing_can_be_read_of_fails_in_its_words_and_breaks_no_ch
     assert 'id="judge"' not in client.get(f"/runs/{judging.judge_run}/").content.decode()
 
 
+@pytest.mark.nightly
 def test_noise_and_anchors_are_measured(servers: tuple[ScriptedServer, ScriptedServer], worker: Runner) -> None:
     """A judge that wavers on one answer in six, and then moves."""
     _, jury = servers
@@ -296,6 +310,7 @@ def test_noise_and_anchors_are_measured(servers: tuple[ScriptedServer, ScriptedS
     assert f"points apart from run {second.pk} (" in moved.text
 
 
+@pytest.mark.nightly
 def test_too_many_judgements_are_refused_in_words(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,6 +345,50 @@ def test_a_judge_that_moved_behind_its_name_is_named_by_a_release(
     assert "jury" in report.reasons[0].text
 
 
+def test_a_judge_that_moved_scores_a_run_again_beside_its_first_scores_and_then_judges_both_sides(
+    servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
+) -> None:
+    _, jury = servers
+    policy = {"slug": "wide", "rule": "paired", "tolerance_points": 10.0}
+    judge = {**JUDGE, "anchors": 6, "anchor_draws": 8, "twice": 0}
+    push_suite(document={"slug": "towns", "scorer": judge, "cases": CASES, "policy": policy})
+    baseline = started()
+    earlier = started()
+    worker.work()
+    before = released(baseline, earlier)
+    jury.script = say("no")
+    candidate = started()
+    worker.work()
+    apart = released(baseline, candidate)
+    assert [(step.code, step.sides) for step in apart.next] == [("judge_again", ("baseline",))]
+    assert apart.next[0].text == (
+        f"Let the judge, as it is now, score the baseline again: evalboard scorer judge-again {baseline.pk}. Then make "
+        "the release again."
+    )
+    again = rescore_run(run_id=baseline.pk, judge_again=True)
+    with pytest.raises(Conflict, match="A judge scores run"):
+        rescore_run(run_id=baseline.pk, judge_again=True)
+    with pytest.raises(Conflict, match="scores run"):
+        released(baseline, candidate)
+    worker.work()
+    newest, first = judgings_of(baseline.pk)
+    assert (newest.number, first.number, newest.scorer) == (2, 1, again.digest)
+    assert newest.anchors is not None
+    assert newest.anchors.shift is not None
+    assert newest.anchors.shift.points == 0  # since the candidate's run
+    assert [row.points for row in rows(baseline)] == [50.0, 50.0]
+    report = released(baseline, candidate)
+    assert report.verdict != "not_comparable", report.reasons
+    [line] = [line for line in report.gates[0].warnings if line.code == "judged_again"]
+    assert line.text == (
+        "The baseline was judged again, and the newest judging counts. It moves the score by −50.0 points over 3 cases."
+    )
+    assert report.gates[0].difference == 0
+    kept = release_report(int(before.id))
+    assert (kept.verdict, kept.input_digest) == (before.verdict, before.input_digest)
+
+
+@pytest.mark.nightly
 def test_two_runs_of_one_model_under_a_noisy_judge_ship(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
 ) -> None:
@@ -355,6 +414,7 @@ def test_two_runs_of_one_model_under_a_noisy_judge_ship(
     assert report.verdict == "ship", report.reasons
 
 
+@pytest.mark.nightly
 def test_a_log_that_was_imported_waits_for_the_judge_of_its_suite(
     servers: tuple[ScriptedServer, ScriptedServer], worker: Runner
 ) -> None:

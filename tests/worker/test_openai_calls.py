@@ -14,6 +14,7 @@ import pytest
 from evalboard.calling.calls import CallOutcome, DecodeRequest, EndpointRefused, EndpointRests, FailedCall
 from evalboard.core.answer import AnswerParts, split_parts
 from evalboard.core.trace import Failed
+from tests.nightly import few
 from tests.scripted import (
     Received,
     Reply,
@@ -482,8 +483,8 @@ OUTAGES = {
 }
 
 
-@pytest.mark.parametrize("concurrency", [1, 8])
-@pytest.mark.parametrize("name", OUTAGES)
+@pytest.mark.parametrize("concurrency", few([8, 1]))
+@pytest.mark.parametrize("name", few(OUTAGES, 3))
 def test_throttling_beside_an_outage_loses_no_case(name: str, concurrency: int) -> None:
     """Forty answers, forty calls of each fault, then answers. After a rest what is not answered is asked again."""
     first, second = OUTAGES[name]

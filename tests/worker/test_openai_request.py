@@ -132,6 +132,7 @@ def test_a_plain_completion_has_a_prompt_and_a_number_of_logprobs():
     assert built.body["prompt"] == "Why is the sky blue?"
     assert built.body["logprobs"] == 3
     assert {"messages", "top_logprobs"}.isdisjoint(built.body)
+    assert call("completions", messages=[{"role": "completion", "content": "The sky"}]).body["prompt"] == "The sky"
     assert call("completions", messages=[], prompt_token_ids=[5, 6]).body["prompt"] == [5, 6]
 
 
@@ -145,6 +146,7 @@ def test_a_plain_completion_has_a_prompt_and_a_number_of_logprobs():
         ("responses", [{"role": "user", "content": "4", "audio": {}}], None),
         ("responses", [{"role": "assistant", "tool_calls": [{"function": {"name": "add"}}]}], None),
         ("chat", [], None),
+        ("chat", [{"role": "completion", "content": "The sky"}], None),
     ],
 )
 def test_a_case_that_an_api_cannot_be_sent_is_refused_in_words(api: str, messages: Any, tools: Any):

@@ -26,6 +26,7 @@ def decoded(run: RunRecord, join_worker: Join, work_until: Wait) -> RunRecord:
     return run
 
 
+@pytest.mark.nightly
 def test_shuffled_cases_come_in_an_order_of_each_repeat(
     new_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait
 ) -> None:
@@ -46,6 +47,7 @@ def test_cases_come_in_the_order_of_the_suite_otherwise(
     assert orders(run) == [list(range(30))]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("is_restarted", "n_engines"), [(True, 4), *nightly([(False, 2)])])
 def test_a_restarted_run_has_an_engine_for_each_repeat(
     new_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait, is_restarted: bool, n_engines: int

@@ -115,6 +115,7 @@ def test_cases_that_a_server_fails_at_are_no_outage(
     assert missing(run) == dict.fromkeys((0, 1, 8, 9, 10, 11), "call_failed")
 
 
+@pytest.mark.nightly
 def test_a_failed_call_keeps_what_it_knew_and_the_page_and_rest_show_it(
     server: ScriptedServer, new_run: NewRun, runner: Runner, client: Client
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_failed_call_keeps_what_it_knew_and_the_page_and_rest_show_it(
     assert facts["called_at"] <= facts["answered_at"]
 
 
+@pytest.mark.nightly
 def test_a_body_that_trickles_past_the_deadline_is_missing_and_the_rest_is_there(
     server: ScriptedServer, new_run: NewRun, runner: Runner, settings: Any
 ) -> None:
@@ -146,6 +148,7 @@ def test_a_body_that_trickles_past_the_deadline_is_missing_and_the_rest_is_there
     assert is_whole(run, 12)
 
 
+@pytest.mark.nightly
 def test_an_answer_without_length_that_floods_is_cut_off_and_the_rest_is_there(
     server: ScriptedServer, new_run: NewRun, runner: Runner
 ) -> None:
@@ -156,6 +159,7 @@ def test_an_answer_without_length_that_floods_is_cut_off_and_the_rest_is_there(
     assert ResponseRecord.objects.get(case_index=5).call["status"] == 200
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("hours", [1, *nightly([-1])])
 def test_a_worker_whose_clock_is_off_calls_as_ever(
     server: ScriptedServer, new_run: NewRun, runner: Runner, hours: int
@@ -235,6 +239,7 @@ def test_a_probe_that_a_worker_with_a_clock_an_hour_behind_starts_is_dated_by_th
     assert abs((probe.created_at - datetime.now(UTC)).total_seconds()) < 60
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("days", [1, *nightly([-1])])
 def test_a_server_whose_clock_is_off_is_waited_for_by_its_own(
     server: ScriptedServer, new_run: NewRun, runner: Runner, days: int
@@ -294,6 +299,7 @@ def at_once(*runners: Runner, until: RunRecord) -> None:
         thread.join()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("under", "limit"), [("fast", 3), *nightly([("pinned", 1)])])
 def test_two_workers_keep_to_one_limit_of_calls_in_flight(
     server: ScriptedServer,
@@ -330,6 +336,7 @@ def test_two_workers_keep_to_one_number_of_calls_a_minute(
     assert is_whole(run, 20) or ResponseRecord.objects.filter(repeat__run=run).count() == 40
 
 
+@pytest.mark.nightly
 def test_what_one_worker_is_told_to_wait_the_others_wait_too(
     server: ScriptedServer, new_run: NewRun, runner: Runner, endpoint: EndpointRecord
 ) -> None:

@@ -21,6 +21,7 @@ from runs.suites import create_trial, own_scorers, push_suite, rescore_run, tria
 from runs.sweep import reconcile
 from runs.work import ToScore
 from tests import build
+from tests.nightly import few
 from tests.runs import logs
 from tests.scripted import Received, Reply, ScriptedServer, hang, ok, status
 from tests.waiting import wait_until
@@ -148,6 +149,7 @@ def test_a_scorer_that_answers_out_of_step_scores_nothing_wrongly(
     assert any('no JSON object with "id"' in (reason or "") for reason in unpack_reasons(bytes(first.reasons)))
 
 
+@pytest.mark.nightly
 def test_each_of_several_scores_has_a_history_of_its_own(
     server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
 ) -> None:
@@ -167,6 +169,7 @@ def test_each_of_several_scores_has_a_history_of_its_own(
     assert [row.points for row in strict] == [0.0, 0.0]
 
 
+@pytest.mark.nightly
 def test_another_parser_under_the_same_name_is_another_scorer(
     server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
 ) -> None:
@@ -205,6 +208,7 @@ def test_what_no_worker_has_is_refused_with_what_there_is(
     assert set(refused.value.fields) == {"scorer.pass_at", "scorer.weights.a", "scorer.seconds"}
 
 
+@pytest.mark.nightly
 def test_a_cancelled_run_does_not_wait_for_its_scorer(
     server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
 ) -> None:
@@ -222,6 +226,7 @@ def test_a_cancelled_run_does_not_wait_for_its_scorer(
     assert not ScoringRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_a_scoring_whose_worker_ends_again_and_again_leaves_its_run_unscored_and_ended(
     server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +252,7 @@ def test_a_scoring_whose_worker_ends_again_and_again_leaves_its_run_unscored_and
     assert (reasons[2], first.n_missing) == (None, 1)  # no scorer is to blame for a missing response
 
 
+@pytest.mark.nightly
 def test_an_imported_run_ends_with_the_scores_of_its_suites_own_scorer(
     server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
 ) -> None:
@@ -294,6 +300,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return site
 
 
+@pytest.mark.nightly
 def test_a_package_scores_with_options_and_its_answers_are_compared(
     server: ScriptedServer, package: Path, worker: Callable[[], Runner]
 ) -> None:
@@ -318,6 +325,21 @@ def test_a_package_scores_with_options_and_its_answers_are_compared(
     assert {row.answers is None for row in others.filter(scorer__spec__default__name="acme-exact")} == {False}
 
 
+def test_another_version_of_a_declared_package_is_another_scorer(package: Path) -> None:
+    def digest() -> str:
+        return next(each.digest for each in find_scorers() if each.name == "acme-in")
+
+    info, other = next(package.glob("*.dist-info")), package / "acme_rules-2.0.dist-info"
+    alone = digest()
+    (info / "METADATA").write_text(f"{(info / 'METADATA').read_text()}Requires-Dist: acme-rules>=1\n")
+    absent = digest()
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-rules\nVersion: 2.0\n")
+    older = digest()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-rules\nVersion: 2.1\n")
+    assert len({alone, absent, older, digest()}) == 4
+
+
 def test_one_case_is_tried_by_a_teams_scorer_before_the_suite_is_stored(
     server: ScriptedServer, package: Path, worker: Callable[[], Runner]
 ) -> None:
@@ -331,6 +353,7 @@ def test_one_case_is_tried_by_a_teams_scorer_before_the_suite_is_stored(
     assert (tried.score, tried.reason) == (0.0, "read ' oslo'")
 
 
+@pytest.mark.nightly
 def test_a_new_parser_judges_both_sides_and_is_blamed_for_exactly_its_points(
     server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
 ) -> None:
@@ -359,6 +382,7 @@ def test_a_new_parser_judges_both_sides_and_is_blamed_for_exactly_its_points(
     assert (row["cause"] != "scorer", row["points"]) == (True, pytest.approx(100))
 
 
+@pytest.mark.nightly
 def test_a_service_scores_with_a_key_that_no_scorer_sees_and_another_version_is_another_scorer(
     server: ScriptedServer, settings: Any, tmp_path: Path, worker: Callable[[], Runner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -410,7 +434,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("attack", HOSTILE)
+@pytest.mark.parametrize("attack", few(HOSTILE, 4))
 def test_a_hostile_scorer_costs_its_own_responses_only(
     attack: str, programs: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -483,6 +507,7 @@ def test_a_call_of_a_service_ends_at_once_where_the_work_must_end(settings: Any,
             dict(scorer.score_all([to_score(number) for number in range(20)]))
 
 
+@pytest.mark.nightly
 def test_a_scorer_that_is_changed_while_it_scores_gives_no_scores_under_its_old_name(
     server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -560,6 +585,7 @@ def test_a_scorer_that_cannot_be_read_or_reached_is_named_and_stops_no_worker(
     assert "must have url" in refused.value.fields["scorer.name"]
 
 
+@pytest.mark.nightly
 def test_what_ended_in_an_unknown_way_is_shown_to_no_scorer_and_says_so(
     server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
 ) -> None:

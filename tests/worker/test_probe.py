@@ -120,6 +120,7 @@ def test_a_worker_that_is_told_to_stop_gives_its_probe_back(new_probe: NewProbe,
     assert 0 < len(probe.answers) < 40
 
 
+@pytest.mark.nightly
 def test_an_engine_that_has_died_costs_nothing_and_one_that_always_dies_fails_the_probe(
     new_probe: NewProbe, found: Found, join_worker: Join
 ) -> None:

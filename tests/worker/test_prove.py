@@ -110,7 +110,9 @@ def test_answers_that_are_missing_prove_nothing(run_proof: Prove, monkeypatch: p
 
 def test_every_setup_of_the_command_is_known_here() -> None:
     setups = [prove.ProofSetup.named(name) for name in PROOF_SETUPS]
-    assert len({json.dumps([each.profile, dict(each.engine), each.quantization]) for each in setups}) == len(setups)
+    assert len(
+        {json.dumps([each.profile, dict(each.engine), each.quantization, each.sizes]) for each in setups}
+    ) == len(setups)
     assert {each.profile for each in setups if not each.is_still} == {"fast"}
 
 

@@ -122,6 +122,7 @@ def test_logprobs_are_float32_and_make_sense(answers: dict[int, Outcome]) -> Non
         assert np.all(trace.logprobs >= trace.alternative_logprobs.max(axis=1))
 
 
+@pytest.mark.nightly
 def test_twenty_alternatives_give_the_same_bits_as_two(pinned: Running, answers: dict[int, Outcome]) -> None:
     for index, outcome in by_index(
         pinned.engine.decode(requests(pinned.plan, max_tokens=N_TOKENS, logprobs=20)[:2])
@@ -157,6 +158,7 @@ def test_torch_has_the_same_logprobs(
     assert 0 < abs(check.worst[0].log_ratio) < 1e-3
 
 
+@pytest.mark.nightly
 def test_the_same_stack_prefers_every_token_that_it_decoded(pinned: Running, answers: dict[int, Outcome]) -> None:
     scored = forced(pinned, [given(answer, pinned) for answer in map(decoded, answers.values())])
     assert sorted(scored) == list(range(len(QUESTIONS)))
@@ -217,6 +219,7 @@ def test_the_vocabulary_spells_prompt_and_answer(pinned: Running, answers: dict[
         assert (words.draw(trace.token_ids)[-1] == "⟨end⟩") is (decoded(outcome).finish_reason == "stop")
 
 
+@pytest.mark.nightly
 def test_a_decode_can_be_called_off_and_the_engine_goes_on(pinned: Running) -> None:
     outcomes = pinned.engine.decode([short(pinned.plan, 0), endless(pinned.plan, 1)])
     assert next(outcomes).case_index == 0

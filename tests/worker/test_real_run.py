@@ -5,6 +5,9 @@ it does in production: four starts serve all. How each kind of work is claimed, 
 scripted engine.
 """
 
+import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,11 +19,12 @@ from evalboard.contract import replay as contract
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.trace import read_trace
 from runs.catalogue import create_endpoint, create_profile
+from runs.compare import compare, report_of
 from runs.forced import create_forced
 from runs.forced.read import forced_row
 from runs.judging import judgings_of
 from runs.lab import experiment_detail, plan_bisect, start_experiment
-from runs.models import EngineProcess, ForcedAnswerRecord, RepeatScore, ResponseRecord, RunRecord
+from runs.models import EndpointRecord, EngineProcess, ForcedAnswerRecord, RepeatScore, ResponseRecord, RunRecord
 from runs.probes import create_probe
 from runs.probes.read import probe_calls, probe_detail
 from runs.replays import create_body_replay, create_replay
@@ -31,6 +35,7 @@ from runs.sweep import reconcile
 from runs.work import open_judgings
 from tests import build
 from tests.worker.conftest import Start, Wait, ended
+from worker.engines.vllm import describe
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly, pytest.mark.django_db(transaction=True)]
 
@@ -93,6 +98,63 @@ def test_what_the_real_engine_gives_is_the_same_to_the_bit_wherever_nothing_was_
     second.refresh_from_db()
     dtypes = set(EngineProcess.objects.filter(repeats__run=second).values_list("manifest__engine__dtype", flat=True))
     assert dtypes == {"float32"}  # what other variants started is not the run's
+
+
+def second_build(python: Path, folder: Path, *, patched: str = "") -> Path:
+    """Make an interpreter with the same packages and a vllm folder of its own: links, and one file that differs."""
+    subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
+    ask = "import importlib.util; print(importlib.util.find_spec('vllm').submodule_search_locations[0])"
+    vllm = Path(subprocess.run([python, "-c", ask], check=True, capture_output=True, text=True).stdout.strip())
+    [packages] = folder.glob("lib/python*/site-packages")
+    (packages / "first.pth").write_text(f"{vllm.parent}\n", encoding="utf-8")  # behind its own packages
+    shutil.copytree(vllm, packages / "vllm", copy_function=os.symlink, ignore=shutil.ignore_patterns("__pycache__"))
+    if patched:
+        file = packages / "vllm" / patched
+        text = file.read_text(encoding="utf-8")
+        file.unlink()
+        file.write_text(f"{text}\n# A build of our own.\n", encoding="utf-8")
+    return folder / "bin" / "python"
+
+
+@pytest.mark.parametrize("setup", ["one machine"], indirect=True)
+def test_two_builds_of_vllm_in_two_pools_are_two_fingerprints(
+    new_run: Callable[[str, str, int], RunRecord],
+    start_worker: Start,
+    wait_until: Wait,
+    vllm_python: Path,
+    sample_model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each pool's worker has an interpreter of its own. One file of vLLM differs; no version does."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    copied = second_build(vllm_python, tmp_path / "copied")
+    patched = second_build(vllm_python, tmp_path / "patched", patched="v1/sample/sampler.py")
+    versions = {python: describe(python)["versions"] for python in (vllm_python, copied, patched)}
+    assert versions[copied] == versions[vllm_python]
+    differing = {name for name, value in versions[patched].items() if value != versions[vllm_python][name]}
+    assert differing == {"vllm_code"}
+
+    EndpointRecord.objects.filter(slug="float32").update(pool="stable")
+    path = str(sample_model)
+    create_endpoint(slug="next", model_path=path, dtype="float32", line="smollm2", max_model_len=512, pool="next")
+    runs = [new_run("real", endpoint, 1) for endpoint in ("float32", "next")]
+    for pool, python in (("stable", vllm_python), ("next", patched)):
+        start_worker(
+            "--pool",
+            pool,
+            EVALBOARD_VLLM_PYTHON=str(python),
+            EVALBOARD_MODEL_ROOTS=str(sample_model.parent),
+            EVALBOARD_RESPONSE_SECONDS="120",
+            EVALBOARD_LEASE_SECONDS="30",
+        )
+    for run in runs:
+        wait_until(lambda run=run: ended(run), f"the run on {run.endpoint} has ended")
+    [stable], [newer] = (run_report(run.pk).buckets for run in runs)
+    assert stable.model.digest == newer.model.digest
+    assert stable.fingerprint.id != newer.fingerprint.id
+    report = report_of(compare(baseline=runs[0].pk, candidate=runs[1].pk))
+    assert {each.field for each in report.moved} == {"versions.vllm_code"}
 
 
 def assert_runs_repeat_to_the_byte(first: RunRecord, second: RunRecord) -> None:

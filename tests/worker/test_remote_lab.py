@@ -65,6 +65,7 @@ def routed(shows: str) -> Callable[[Received], Reply]:
     return script
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("script", "state", "n_scored", "n_flipped"),
     [

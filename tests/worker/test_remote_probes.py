@@ -170,6 +170,7 @@ def test_what_a_server_refuses_is_told_in_its_words(start: Start, runner: Runner
     assert f"Unknown parameter: '{name}'." in row["detail"]["words"]
 
 
+@pytest.mark.nightly
 def test_a_probe_says_what_it_would_cost_and_what_it_cost(start: Start, runner: Runner) -> None:
     start(price={"currency": "USD", "input": "1", "output": "2"})
     expectations: list[CostEstimate] = []
@@ -211,6 +212,7 @@ def test_the_largest_number_of_logprobs_is_found(start: Start, runner: Runner) -
     assert "must be at most 5" in row["detail"]["words"]
 
 
+@pytest.mark.nightly
 def test_a_gateway_that_strips_the_seed_is_the_hop_that_drops_it(start: Start, runner: Runner) -> None:
     server = start(slug="vllm-a")
     direct = EndpointRecord.objects.get(slug="vllm-a")
@@ -270,6 +272,7 @@ def test_a_server_that_refuses_seeds_is_not_said_to_ignore_them(start: Start, ru
     assert "The server refuses a seed" in probe.finding["sentence"]
 
 
+@pytest.mark.nightly
 def test_routing_counts_who_answered_among_sixty_calls(start: Start, runner: Runner) -> None:
     numbers = itertools.count()
     start(lambda received: ok(headers={BACKEND: "b" if next(numbers) % 15 == 14 else "a"}))
@@ -287,6 +290,7 @@ def test_routing_of_one_backend_has_its_certificate(start: Start, runner: Runner
     )
 
 
+@pytest.mark.nightly
 def test_answers_of_a_cache_are_left_out_and_shown(start: Start, runner: Runner) -> None:
     numbers = itertools.count()
     start(lambda received: ok(headers={BACKEND: "a"} | ({"x-litellm-cache-key": "k"} if next(numbers) < 5 else {})))
@@ -332,6 +336,7 @@ def test_an_endpoint_that_refuses_the_key_fails_the_probe_with_its_words(start: 
     assert len(server.requests) <= 2
 
 
+@pytest.mark.nightly
 def test_an_endpoint_that_rests_has_its_probe_wait_and_go_on(start: Start, runner: Runner) -> None:
     server = start(lambda received: status(503) if received.number <= 6 else ok())
     probe = ask("routing", calls=3)

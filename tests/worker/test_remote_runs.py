@@ -171,6 +171,7 @@ def test_what_a_run_costs_is_known_before_it_starts_and_after(
         assert first_again == cost, "a run keeps the price of its day"
 
 
+@pytest.mark.nightly
 def test_a_comparison_and_a_release_show_the_cost_beside_the_score(
     settings: Any, endpoint: EndpointRecord, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
@@ -193,6 +194,7 @@ def test_a_comparison_and_a_release_show_the_cost_beside_the_score(
     assert sides["baseline"]["cost"]["amount"] == cost.amount
 
 
+@pytest.mark.nightly
 def test_an_answer_without_counts_makes_a_cost_unknown_and_not_less(
     server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
@@ -232,6 +234,7 @@ def test_two_backends_are_two_buckets_with_scores_of_their_own(
     assert EngineProcess.objects.filter(stopped_at=None).count() == 0
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_asked_one_by_one_has_one_call_in_flight(
     server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
@@ -301,6 +304,7 @@ def test_a_refusal_ends_the_run_at_once_with_the_providers_words(
     assert run.events.filter(code="endpoint_refused").count() == 1
 
 
+@pytest.mark.nightly
 def test_a_refusal_after_the_first_answer_costs_its_case_and_not_the_run(
     server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
@@ -311,6 +315,7 @@ def test_a_refusal_after_the_first_answer_costs_its_case_and_not_the_run(
     assert dict(codes) == {"": 27, "call_refused": 13}
 
 
+@pytest.mark.nightly
 def test_a_key_that_expires_in_mid_run_pauses_it_and_costs_no_case(
     server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner, endpoint: EndpointRecord
 ) -> None:
@@ -395,6 +400,7 @@ def test_a_run_that_is_asked_for_while_its_endpoint_rests_waits_as_well(
     assert not server.requests
 
 
+@pytest.mark.nightly
 def test_a_worker_that_ends_between_two_batches_loses_nothing_and_doubles_nothing(
     new_run: Callable[..., RunRecord],
     runner: Runner,
@@ -473,6 +479,7 @@ def test_cancelling_reaches_the_calls(
     assert worked(runner, new_run(12)).status == RunRecord.Status.FINISHED
 
 
+@pytest.mark.nightly
 def test_the_warm_engine_is_let_be(new_run: Callable[..., RunRecord], new_runner: Callable[..., Runner]) -> None:
     assert worked(new_runner("cpu"), new_run(12)).status == RunRecord.Status.FINISHED
 

@@ -108,6 +108,7 @@ def test_where_every_size_gives_the_same_bits_the_answer_is_identical_at_every_s
     assert replay.reading == ("Identical at every batch size from 1 to 4.",)
 
 
+@pytest.mark.nightly
 def test_a_leak_between_neighbours_is_found_with_the_size_fixed(
     decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
@@ -155,6 +156,7 @@ def test_an_engine_that_dies_is_one_variant_s_result_and_the_others_go_on(
     assert "no memory for this batch" in failed.error
 
 
+@pytest.mark.nightly
 def test_a_warm_engine_that_has_died_meanwhile_costs_the_replay_nothing(
     decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
@@ -168,6 +170,7 @@ def test_a_warm_engine_that_has_died_meanwhile_costs_the_replay_nothing(
     assert first.results[0]["engine_process"] != second.results[0]["engine_process"]
 
 
+@pytest.mark.nightly
 def test_a_replay_under_fixed_has_the_group_of_the_run(
     decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
@@ -279,6 +282,7 @@ def test_a_worker_that_is_told_to_stop_gives_its_replay_back(
     assert not any(result["error"] for result in row.results)
 
 
+@pytest.mark.nightly
 def test_a_request_of_production_is_decoded_by_its_own_sampling(
     decoded_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait
 ) -> None:

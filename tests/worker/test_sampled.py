@@ -32,6 +32,7 @@ def texts(run: RunRecord) -> dict[tuple[int, int], str]:
     return {(repeat, case): text for repeat, case, text in rows}
 
 
+@pytest.mark.nightly
 def test_repeats_are_draws_a_twin_draws_the_same_and_so_does_a_replay(
     sampled: Callable[..., RunRecord], join_worker: Join, work_until: Wait
 ) -> None:

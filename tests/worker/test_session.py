@@ -1,19 +1,23 @@
 """The engine that a worker keeps: none is left behind when a start fails, and any thread may call it off."""
 
+import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evalboard.calling.calls import KeyUnreadable
 from evalboard.core.profile import DEFAULT_PROFILES, parse_profile, plan_engine
 from runs.models import EngineProcess, RunRecord
 from runs.work import claim_shard
 from runs.work.read import ShardWork, shard_work
 from tests import build
 from worker.engines.base import EngineDied, EngineSpec, Started, TokenListing
-from worker.engines.vllm import VllmEngine
+from worker.engines.vllm import VllmEngine, child_environment
 from worker.session import EngineSession
+from worker.vllm_sources import SourceFailed, fetch_bucket
 
 HARDWARE = {"kind": "cpu", "gpus": [], "n_cores": 1}
 
@@ -64,6 +68,40 @@ def test_an_engine_that_cannot_be_recorded_is_ended(
         assert not EngineProcess.objects.filter(stopped_at=None).exists()
     finally:
         engine.stop()
+
+
+def test_the_token_of_a_hub_reaches_the_engine_and_nothing_that_is_stored(
+    work: ShardWork, scripted_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    specs: list[EngineSpec] = []
+
+    def make(spec: EngineSpec) -> Scripted:
+        specs.append(spec)
+        return Scripted(spec, python=scripted_python)
+
+    work.serving.endpoint.auth = "HUB_API_KEY"
+    serving = replace(work.serving, model_path="", model_repo="owner/name", model_revision="a" * 40)
+    session = EngineSession(worker=build.worker("second"), hardware=HARDWARE, make_engine=make)
+    with pytest.raises(KeyUnreadable, match="HUB_API_KEY is not set on the worker"):
+        session.open_apart(serving)
+    assert specs == []
+    monkeypatch.setenv("HUB_API_KEY", "hub-token-1")
+    opened = session.open_apart(serving)
+    session.close()
+    assert [spec.token for spec in specs] == ["hub-token-1"]
+    assert "hub-token-1" not in repr(specs) + str(opened.process.manifest)
+
+
+def test_a_bucket_without_its_client_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    with pytest.raises(SourceFailed, match=f"{sys.executable} -m pip install boto3"):
+        fetch_bucket("s3://models/paint-1b")
+
+
+def test_an_engine_gets_credentials_of_a_bucket_only_where_its_model_is_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    assert "AWS_SECRET_ACCESS_KEY" not in child_environment()
+    assert "AWS_SECRET_ACCESS_KEY" in child_environment(with_aws=True)
 
 
 def test_a_signal_handler_may_abort_while_the_engine_holds_its_own_lock(scripted_python: Path) -> None:

@@ -55,6 +55,7 @@ def _plain(value: Any) -> Any:
     return bytes(value) if isinstance(value, memoryview) else value
 
 
+@pytest.mark.nightly
 def test_an_imported_trace_has_the_facts_of_a_run(
     server: ScriptedServer,
     endpoint: EndpointRecord,

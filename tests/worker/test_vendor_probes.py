@@ -21,6 +21,7 @@ def faults(probe: ProbeRecord, reference: ProbeRecord) -> set[str]:
     return {name for name, state in rows(probe, reference).items() if state == "fault"}
 
 
+@pytest.mark.nightly
 def test_eight_faults_are_named_and_two_honest_vendors_pass(start: Start, runner: Runner) -> None:  # noqa: F811
     scripts = {"maker": vendor(), "honest-a": vendor(), "honest-b": vendor()}
     scripts |= {name: vendor(change) for name, (change, _) in FAULTY.items()}

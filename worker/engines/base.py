@@ -1,7 +1,7 @@
 """What the runner needs of an engine: one small Protocol, and the ways in which an engine fails."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from evalboard.calling.calls import DecodeRequest, EngineFailure
@@ -11,11 +11,16 @@ from evalboard.core.trace import Failed, Forced, Outcome
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """What to start: a model (an absolute folder, or a repository with its revision) under a plan."""
+    """What to start: a model (an absolute folder, s3://…, or a repository with its revision) under a plan.
+
+    adapter: the folder of a LoRA adapter that decodes on the model. token: for the hub of a repository. "": none.
+    """
 
     model: str
     revision: str | None
     plan: EnginePlan
+    token: str = field(default="", repr=False)
+    adapter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,12 @@ class Engine(Protocol):
 
     def start(self) -> Started:
         """Start, or raise EngineDied or EngineTimeout."""
+
+    def adapt(self, adapter: str) -> Started | None:
+        """Exchange the adapter that it was started with for one in another folder.
+
+        None, and nothing has changed, where that one needs an engine of its own. Raises EngineDied or EngineTimeout.
+        """
 
     def decode(self, requests: Iterable[DecodeRequest]) -> Iterator[Outcome]:
         """Yield each outcome as it finishes, begun in the order given; after `abort` it ends early.

@@ -26,10 +26,11 @@ def read_headers(auth: str, headers: Mapping[str, Any]) -> tuple[dict[str, str],
 
     auth: the name of a variable, the absolute path of a file, or "". headers: name → a constant, or {"env": name}.
     """
-    return calling.read_headers(auth, headers, _read_secret)
+    return calling.read_headers(auth, headers, read_secret)
 
 
-def _read_secret(name: str) -> str:
+def read_secret(name: str) -> str:
+    """Return the secret in a variable or file of this worker. Raises KeyUnreadable."""
     worker = f"on the worker {socket.gethostname()}"
     if name.startswith("/"):
         return calling.require_plain(_read_file(name, worker), f"The file {name} {worker}")

@@ -27,6 +27,7 @@ ABORT_SECONDS = 15.0  # a step that is under way must end first
 STOP_SECONDS = 15.0
 # The engine's interpreter is not ours, and it needs none of our secrets.
 WITHHELD = re.compile(r"PYTHON|VIRTUAL_ENV|DJANGO|EVALBOARD_|PG|DATABASE_URL|REDIS_URL|.*(KEY|TOKEN|SECRET|PASSW)")
+BUCKET = "s3://"
 HUB_TOKEN = "HF_TOKEN"  # noqa: S105  the name of a variable; gated models cannot be fetched without it
 
 
@@ -62,7 +63,8 @@ class VllmEngine:
         try:
             deadline = time.monotonic() + self._start_seconds
             try:
-                process = LineProcess([self._python, str(HOST)], child_environment())
+                env = child_environment(with_aws=self._spec.model.startswith(BUCKET))
+                process = LineProcess([self._python, str(HOST)], env)
             except OSError as problem:
                 raise EngineDied("engine_error", f"{self._python} cannot be run: {problem}") from problem
             with self._lock:
@@ -76,6 +78,12 @@ class VllmEngine:
         finally:
             self._close_to_abort()
         return Started(manifest=ready["manifest"], seconds=ready["seconds"])
+
+    def adapt(self, adapter: str) -> Started | None:
+        """Exchange the adapter; None where the other one needs an engine of its own."""
+        self._send({"op": "adapt", "adapter": adapter})
+        event = self._receive("adapted")
+        return Started(manifest=event["manifest"], seconds=event["seconds"]) if event["manifest"] else None
 
     def decode(self, requests: Iterable[DecodeRequest]) -> Iterator[Outcome]:
         """Yield each outcome as it finishes; after `abort` it ends early. Raises EngineDied or EngineTimeout."""
@@ -167,12 +175,14 @@ class VllmEngine:
 
     def _start_request(self) -> dict[str, Any]:
         spec = self._spec
-        is_folder = Path(spec.model).is_absolute()  # a repository is called owner/name
+        is_path = Path(spec.model).is_absolute() or spec.model.startswith(BUCKET)  # a repository is called owner/name
         return {
             "op": "start",
-            "model_path": spec.model if is_folder else "",
-            "model_repo": "" if is_folder else spec.model,
+            "model_path": spec.model if is_path else "",
+            "model_repo": "" if is_path else spec.model,
             "model_revision": spec.revision or "",
+            "model_token": spec.token,
+            "adapter": spec.adapter,
             "engine": dict(spec.plan.engine),
             "env": dict(spec.plan.env),
             "least_seats": spec.plan.least_seats,
@@ -282,6 +292,10 @@ def describe(python: str | Path) -> dict[str, Any]:
     return {**node["hardware"], "n_cores": node["n_cores"], "versions": node["versions"]}
 
 
-def child_environment() -> dict[str, str]:
-    """Return our environment without our secrets and without what would bend another interpreter."""
-    return {name: value for name, value in os.environ.items() if name == HUB_TOKEN or not WITHHELD.match(name)}
+def child_environment(*, with_aws: bool = False) -> dict[str, str]:
+    """Return our environment without our secrets and without what would bend another interpreter.
+
+    with_aws: with this node's AWS credentials, for an engine whose model is in a bucket.
+    """
+    passed = {name for name in os.environ if name == HUB_TOKEN or (with_aws and name.startswith("AWS_"))}
+    return {name: value for name, value in os.environ.items() if name in passed or not WITHHELD.match(name)}

@@ -39,6 +39,7 @@ BLOCK_WARNINGS = frozenset(
         "other_model",
         "judge_rebuilt",
         "judge_unchecked",
+        "judged_again",
         "scorer_shared",
     }
 )
@@ -117,7 +118,8 @@ class JudgeFacts:
     name: the endpoint's. served: what pages call the buckets that answered. models: their models' names, sorted.
     identity: of each bucket its model and fingerprint, sorted. is_reported: only a server's word says who answered.
     anchors_digest: of the answers that are the anchors, "" without any. anchor_scores: one row an anchor, one score a
-    draw, None where it could not be read; in the same order wherever the digest is the same.
+    draw, None where it could not be read; in the same order wherever the digest is the same. order: of when it was
+    asked; larger is later. sd_points: the standard deviation of a run's score by judging alone; None if not measured.
     """
 
     name: str
@@ -127,6 +129,8 @@ class JudgeFacts:
     is_reported: bool
     anchors_digest: str = ""
     anchor_scores: tuple[tuple[float | None, ...], ...] | None = None
+    order: int = 0
+    sd_points: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,18 @@ class ScorerShift:
     n_cases: int
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedAgain:
+    """The effect of judging a side again.
+
+    scorer_digest: of the newest judging. points, n_cases: as in `ScorerShift`.
+    """
+
+    scorer_digest: str
+    points: float | None
+    n_cases: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideSetup:
     """A side's settings and scorer, and its buckets, the largest share first.
@@ -150,8 +166,8 @@ class SideSetup:
     its value; unknown beside unknown is no difference. unknown_prompts: the log, where it does not hold the prompts; ""
     where they are known. suite_digest: of the suite version; if the scorers differ, of what it asks. is_logged: read
     from a log, so that nothing of it can be decoded here. n_cases: of the suite. judge: None where none scored it.
-    scorer_digest: of the scorer that judges it. scorer_shift: where that is not its suite's. is_awaited: a worker has
-    yet to score it by the other side's scorer.
+    scorer_digest: of the scorer that judges it. scorer_shift: where that is not its suite's. judged_again: where that
+    is a judge that was asked again. is_awaited: a worker has yet to score it by the other side's scorer.
     """
 
     suite_version: str
@@ -166,6 +182,7 @@ class SideSetup:
     n_cases: int = 0
     judge: JudgeFacts | None = None
     scorer_shift: ScorerShift | None = None
+    judged_again: JudgedAgain | None = None
     is_awaited: bool = False
 
 
@@ -252,6 +269,9 @@ def _find_question_blocks(
     if shift := baseline.scorer_shift:
         own = MovedField("scorer", shift.own_digest, candidate.scorer_digest)
         blocks.append(_moved_block("scorer_shared", (own,), points=shift.points, n_cases=shift.n_cases))
+    for side, setup in (("baseline", baseline), ("candidate", candidate)):
+        if again := setup.judged_again:
+            blocks.append(Block("judged_again", {"side": side, "points": again.points, "n_cases": again.n_cases}))
     if scorer := _select_fields(moved, "scorer"):
         awaited = {"is_awaited": True} if baseline.is_awaited else {}
         blocks.append(_moved_block("scorer_changed", scorer, **awaited))
@@ -278,14 +298,15 @@ def _find_judge_blocks(ours: JudgeFacts, theirs: JudgeFacts) -> list[Block]:
     is_same_name = bool(ours.models) and ours.models == theirs.models
     is_excluded = shift is not None and shift.interval[0] > -JUDGE_TOLERANCE and shift.interval[1] < JUDGE_TOLERANCE
     served = (MovedField("judge", " + ".join(ours.served), " + ".join(theirs.served)),) if is_other else ()
+    older = "baseline" if ours.order <= theirs.order else "candidate"
     facts: dict[str, Any] = {"judge": theirs.name}
     if shift is not None:
         low, high = shift.interval
         facts |= {"points": shift.points, "low": low, "high": high, "p": shift.p, "n_anchors": shift.n_anchors}
     if shift is not None and shift.has_moved:
-        return [_moved_block("judge_changed", served, **facts, has_moved=True)]
+        return [_moved_block("judge_changed", served, **facts, has_moved=True, side=older)]
     if is_other and not (ours.is_reported and theirs.is_reported and is_same_name and is_excluded):
-        return [_moved_block("judge_changed", served, **facts, has_moved=False)]
+        return [_moved_block("judge_changed", served, **facts, has_moved=False, side=older)]
     if is_other:
         return [_moved_block("judge_rebuilt", served, **facts)]
     is_sure = not (ours.is_reported or theirs.is_reported) and len(ours.identity) == 1

@@ -312,6 +312,7 @@ def _describe(side: Side, *, is_traced: bool) -> Json:
         "buckets": [list(served) for served in side.shares],
         "vocabulary": side.responses.find_vocabulary() if is_traced else None,
         "scorer": side.setup.scorer_digest,
+        **({"judged_again": again.scorer_digest} if (again := side.setup.judged_again) else {}),
     }
 
 

@@ -281,7 +281,11 @@ def shorten_alike(pieces: Pieces) -> Pieces:
 def _text_of(message: Mapping[str, Any], own_input: Any) -> str:
     content = message.get("content")
     text = content if isinstance(content, str) else "" if content is None else _write(content)
-    if message.get("role") == "user" and isinstance(own_input, str) and len(own_input) >= MIN_INPUT_CHARS:
+    if (
+        message.get("role") in ("user", "completion")
+        and isinstance(own_input, str)
+        and len(own_input) >= MIN_INPUT_CHARS
+    ):
         text = text.replace(own_input, INPUT)
     return text + (_write(message["tool_calls"]) if message.get("tool_calls") else "")
 

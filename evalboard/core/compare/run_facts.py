@@ -10,10 +10,12 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from evalboard.contract.facts import SettingFact, SettingsSeen
+from evalboard.contract.parts import AdapterServed, ModelServed
 from evalboard.contract.run import Draws
 from evalboard.core.compare.known_pair import CHOOSING, UNKNOWN_SERVING, RequestSettings, ServingFacts
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.profile import (
+    digest_adapter,
     find_temperature,
     is_known_by_log,
     is_same_model_name,
@@ -237,6 +239,13 @@ def _served_by(bucket: AnyBucket, names: Names) -> ServingFacts:
         fingerprint=stack_of(bucket),
         bucket=bucket.pk,
     )
+
+
+def name_served(model: Any) -> ModelServed:
+    """Return a model as answers have it. model: a record with name, digest and files."""
+    digests = digest_adapter(model.files)
+    adapter = AdapterServed(digest=digests[0], base_digest=digests[1]) if digests else None
+    return ModelServed(name=model.name, digest=model.digest, adapter=adapter)
 
 
 def _weights_digest(model: Any) -> str:

@@ -125,19 +125,27 @@ def judge_by_other(fields: Mapping[str, Any], scorer: Any, own: Scores, scores: 
 
     own, scores: float64[n, a] by its suite's scorer and by the other, NaN where missing.
     """
-    setup, moves = fields["setup"], scores - own
-    is_both = ~np.isnan(moves)
-    rows = is_both.any(axis=1)
-    points = None
-    if rows.any() and len(setup.served) == 1:
-        points = difference_points(*(np.where(is_both, by, np.nan)[rows] for by in (own, scores)))
-    n_cases = int(np.count_nonzero((is_both & (moves != 0)).any(axis=1)))
-    shift = ScorerShift(setup.scorer_digest, points, n_cases)
+    setup = fields["setup"]
+    shift = ScorerShift(setup.scorer_digest, *measure_shift(setup, own, scores))
     return {
         **fields,
         "setup": replace(setup, scorer_digest=scorer.digest, scorer_shift=shift),
         "settings": replace(fields["settings"], is_thinking_scored=reads_thinking(scorer.spec)),
     }
+
+
+def measure_shift(setup: SideSetup, before: Scores, after: Scores) -> tuple[float | None, int]:
+    """Return the points and the number of cases by which other scores of the same answers move a side.
+
+    before, after: float64[n, a], NaN where missing. The points are None where several buckets served the side.
+    """
+    moves = after - before
+    is_both = ~np.isnan(moves)
+    rows = is_both.any(axis=1)
+    points = None
+    if rows.any() and len(setup.served) == 1:
+        points = difference_points(*(np.where(is_both, by, np.nan)[rows] for by in (before, after)))
+    return points, int(np.count_nonzero((is_both & (moves != 0)).any(axis=1)))
 
 
 def lay(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -1,10 +1,6 @@
 """Score one stack's tokens on a reference stack, and judge the differences (docs/forced.md)."""
 
-from evalboard.core.forced.figures import (
-    CLIP_RANGE,
-    measure_forced,
-    measure_responses,
-)
+from evalboard.core.forced.figures import measure_forced, measure_responses
 from evalboard.core.forced.on_policy import (
     MAX_KL,
     OnPolicyCheck,
@@ -18,7 +14,6 @@ from evalboard.core.forced.positions import ForcedPositions, WorstPosition, list
 from evalboard.core.forced.verification import choose_statistic, verify_endpoint
 
 __all__ = [
-    "CLIP_RANGE",
     "MAX_KL",
     "ForcedPositions",
     "OnPolicyCheck",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evalboard.contract.forced import AnswerFigures, ForcedFigures, GapsOfStretch, WorstToken
 from evalboard.core.forced.positions import ForcedPositions, Numbers, list_worst
 from evalboard.core.forced.resampling import Resampler
+from evalboard.core.rollout_steps import CLIP_RANGE, MAX_EXPONENT, estimate_k3
 
 N_STRETCHES = 100  # that a chart has room for; longer answers have several positions in each
 
@@ -43,10 +44,6 @@ def measure_by_position(gaps: NDArray[np.float64], places: NDArray[np.int64]) ->
         )
         for number, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True)
     )
-
-
-CLIP_RANGE = 0.2  # of r around 1, as PPO clips it by default
-MAX_EXPONENT = 700.0  # e to a larger one is no float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +151,7 @@ def _measure_response(positions: ForcedPositions, sums: _Sums, index: int) -> An
 def _sum_up(positions: ForcedPositions, clip_range: float) -> _Sums:
     is_compared, is_ranked = ~np.isnan(positions.log_ratios), ~np.isnan(positions.deficits)
     log_ratios, deficits = (np.where(mask, values, 0.0) for mask, values in _known(positions))
-    excess = np.expm1(np.minimum(log_ratios, MAX_EXPONENT / 2))  # r − 1, exact where r is nearly 1
+    excess, k3 = estimate_k3(log_ratios)
     ratios = np.where(is_compared, 1 + excess, 0.0)
     add = positions.sum_by_response
     return _Sums(
@@ -164,7 +161,7 @@ def _sum_up(positions: ForcedPositions, clip_range: float) -> _Sums:
         deficit=add(deficits),
         gap=add(np.abs(log_ratios)),
         k1=add(-log_ratios),
-        k3=add(np.maximum(excess - log_ratios, 0.0)),  # rounding alone makes it negative
+        k3=add(k3),
         beyond=add((np.abs(excess) > clip_range).astype(np.float64)),
         weight=add(ratios),
         weight_squares=add(ratios**2),

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.core.rollout_steps import find_log_ratios
 from evalboard.core.trace import IMPOSSIBLE, TraceColumns
 
 Numbers = NDArray[np.float64]
@@ -78,14 +79,6 @@ def measure_positions(sampled: TraceColumns, forced: TraceColumns) -> ForcedPosi
         raise ValueError("a forced trace has the tokens of the response that it scores")
     on_sampler, on_reference = sampled.logprobs.astype(np.float64), forced.logprobs.astype(np.float64)
     return ForcedPositions(sampled.starts, find_log_ratios(on_sampler, on_reference), _deficits(on_reference, forced))
-
-
-def find_log_ratios(on_sampler: Numbers, on_reference: Numbers) -> Numbers:
-    """Return log r of each token from its logprobs on both sides, NaN where one is unknown.
-
-    A token that was sampled was possible: a sampler that says otherwise did not say how likely it was.
-    """
-    return np.maximum(on_reference, IMPOSSIBLE) - np.where(on_sampler <= IMPOSSIBLE, np.nan, on_sampler)
 
 
 def list_worst(

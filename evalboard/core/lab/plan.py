@@ -51,7 +51,7 @@ class Surroundings:
     of the same weights. gateways: endpoints that lead to this one. temperature: at which the suite's cases are drawn;
     None: nobody draws them. hardware: the kinds of the pool's workers; n_gpus: the fewest that one of them has.
     has_avx512: all of these workers' processors do, where they decode on CPUs. is_recorded: scores were read from logs,
-    and no text can be scored again. is_judged: a model scores.
+    and no text can be scored again. is_judged: a model scores. is_spread: the endpoint itself says over how many GPUs.
     """
 
     endpoint: str
@@ -67,6 +67,7 @@ class Surroundings:
     n_cases: int = 0
     is_recorded: bool = False
     is_judged: bool = False
+    is_spread: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +220,8 @@ def _plan_attention(around: Surroundings, n_runs: int) -> Planned:
 def _plan_tensor_parallel(around: Surroundings, n_runs: int) -> Planned:
     if around.is_remote or around.hardware != {"cuda"}:
         return _leave_out_kernels(Source.TENSOR_PARALLEL, around)
+    if around.is_spread:
+        return UnmeasuredSource(Source.TENSOR_PARALLEL, "is_spread")
     if around.n_gpus < OTHER_PARALLEL:
         return UnmeasuredSource(Source.TENSOR_PARALLEL, "one_gpu")
     change: dict[str, Any] = {"pinned": PARALLEL, "other": OTHER_PARALLEL, "arm_name": str(OTHER_PARALLEL)}

@@ -12,6 +12,7 @@ from typing import Any
 
 from evalboard.contract.lab_kinds import FieldReach
 from evalboard.contract.manifest import MovedField
+from evalboard.core.profile import SIZES
 
 SPACINGS: Mapping[str, Callable[[str], str]] = {
     "leading_newline": lambda text: f"\n{text}",
@@ -26,14 +27,15 @@ def respace(text: str, name: str) -> str:
     return SPACINGS[name](text)
 
 
-MODEL = ("model_path", "model_repo", "model_revision")
+MODEL = ("model_path", "model_repo", "model_revision", "model_adapter")
+OF_ENDPOINT = ("dtype", "quantization", "max_model_len", *SIZES)
 BATCHING = "batching"
 WORKER = "worker"
 LIMITS = "limits"
 SCORER = "scorer"
 KINDS = ("cpu", "cuda")
 # Fields whose change needs another engine process, where they begin so; sampling is sent with each request.
-OF_ENGINE = ("model", "dtype", "quantization", "max_model_len", BATCHING, WORKER, "engine.", "env.")
+OF_ENGINE = ("model", *OF_ENDPOINT, BATCHING, WORKER, "engine.", "env.")
 BESIDE_NUMBERS = ("engine.seed",)  # the seed of what is sampled is sent with each call
 
 Path = tuple[str, ...]
@@ -43,8 +45,8 @@ Path = tuple[str, ...]
 class Setup:
     """What a run is decoded with.
 
-    serving: of the endpoint: model, dtype, quantization, max_model_len, pool. settings: of the profile. limits: of the
-    suite version ({"version", "max_tokens", "stop"}).
+    serving: of the endpoint: model, OF_ENDPOINT, pool. settings: of the profile. limits: of the suite version
+    ({"version", "max_tokens", "stop"}).
     """
 
     serving: Mapping[str, Any]
@@ -86,7 +88,7 @@ def combine_setups(baseline: Setup, candidate: Setup, turned: Iterable[str]) -> 
     for field_name, keys in (("model", MODEL), (WORKER, ("pool",))):
         if field_name in names:
             serving |= {key: candidate.serving[key] for key in keys}
-    serving |= {key: candidate.serving[key] for key in ("dtype", "quantization", "max_model_len") if key in names}
+    serving |= {key: candidate.serving[key] for key in OF_ENDPOINT if key in names}
     settings = copy.deepcopy(dict(baseline.settings))
     for path in {**_paths(baseline.settings), **_paths(candidate.settings)}:
         if _field_of(path) in names:
@@ -127,9 +129,10 @@ def _values(setup: Setup, kind: str) -> dict[str, Any]:
     serving = setup.serving
     values: dict[str, Any] = {}
     if serving:
-        path, repo, revision = (serving[name] for name in MODEL)
-        values["model"] = path or f"{repo}@{revision}"
-        values |= {name: serving[name] for name in ("dtype", "quantization", "max_model_len")}
+        path, repo, revision, adapter = (serving[name] for name in MODEL)
+        base = path or f"{repo}@{revision}"
+        values["model"] = f"{adapter} on {base}" if adapter else base
+        values |= {name: serving[name] for name in OF_ENDPOINT}
         values[WORKER] = serving["pool"]
     batching: dict[str, Any] = {}
     for path, value in _paths(setup.settings).items():

@@ -17,8 +17,11 @@ from evalboard.core import digest
 BATCHING = {"max_num_seqs", "seats", "max_num_active_seqs", "max_cudagraph_capture_size", "batch_invariant"}
 # Room, a matter of free memory. It moves numbers only through preemption, which every response records.
 ROOM = {"n_kv_blocks", "kv_cache_memory_bytes", "kv_cache_fits_batch", "gpu_memory_utilization"}
+# They follow from the adapter, which is part of the model (`vllm_start.lora_settings`).
+ADAPTING = {"max_loras", "max_lora_rank", "lora_dtype"}
 # The seed is provenance of the response.
-BESIDE = BATCHING | ROOM | {"seed"}
+BESIDE = BATCHING | ROOM | ADAPTING | {"seed"}
+ADAPTER_PREFIX = "adapter/"  # of an adapter's files among those of a model
 # Variables that say where things are or how threads wait, not how numbers are computed.
 PLACEMENT = re.compile(
     r".*(_DIR|_ROOT|_PATH|_FOLDER|_HOME|_HOST|_IP|_PORT|_IFNAME|_LEVEL|_LOGGING|_PREFIX|_COLOR)(_.*)?"
@@ -166,8 +169,32 @@ def make_label(covered: Mapping[str, Any]) -> str:
 
 
 def digest_model(files: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return a model's digest: every file's name, size and content, without the folder's path."""
+    """Return a model's digest: every file's name, size and content, without the folder's path.
+
+    A LoRA adapter's files are among them (ADAPTER_PREFIX), so that each adapter on a base is a model.
+    """
     return digest.digest_json({name: [file["size"], file["sha256"]] for name, file in files.items()})
+
+
+def digest_adapter(files: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
+    """Return the digests of a model's adapter and of its base, None where it has no adapter.
+
+    The base's is the digest that the base has as a model of its own.
+    """
+    own = {name: file for name, file in files.items() if name.startswith(ADAPTER_PREFIX)}
+    if not own:
+        return None
+    base = {name: file for name, file in files.items() if name not in own}
+    return digest_model(own), digest_model(base)
+
+
+def name_adapted(model: str, adapter: str) -> str:
+    """Return what people call a model: "smollm2", or "adapter tone-v2 on smollm2".
+
+    model, adapter: their addresses, of which the last parts are the names.
+    """
+    base, own = (each.rstrip("/").rsplit("/", 1)[-1] for each in (model, adapter))
+    return f"adapter {own} on {base}" if own else base
 
 
 def find_moved_fields(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> tuple[MovedField, ...]:

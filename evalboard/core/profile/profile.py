@@ -4,7 +4,8 @@ A profile is how cases are decoded. What its batch class decides (how many seque
 batch-invariant) cannot be set separately, so that the two cannot contradict each other.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,8 @@ MAX_GROUP_SIZE = 256
 UNSENT: Mapping[str, Any] = {"temperature": "default", "logprobs": 0}
 # How long an answer of an external server may be with its thinking, in place of the suite's max_tokens.
 LIMIT = "max_completion_tokens"
+SIZES = ("tensor_parallel_size", "pipeline_parallel_size")  # of an endpoint: their product is its number of GPUs
+MAX_SIZE = 64
 SECTIONS = ("batch_class", "group_size", "sampling", "engine", "cpu", "cuda", "requires")
 # Held by every plan, whatever the profile says (worker/vllm_start.py sets them).
 ALWAYS_PINNED = {
@@ -132,11 +135,34 @@ def split_sampling(sampling: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
     return decoding, switches
 
 
+def find_size_refusal(hardwares: Iterable[Mapping[str, Any]], sizes: tuple[int, int], *, pool: str = "") -> str | None:
+    """Return why no worker has the GPUs that an endpoint's sizes need; None if one has them.
+
+    hardwares: of a pool's workers, or of one; nothing is refused without one. sizes: tensor_parallel_size and
+    pipeline_parallel_size.
+    """
+    n_gpus = {len(each.get("gpus", ())) for each in hardwares if each.get("kind") != NO_ENGINE}
+    n_needed = math.prod(sizes)
+    if n_needed == 1 or not n_gpus or max(n_gpus) >= n_needed:
+        return None
+    named = [f"{name} {size}" for name, size in zip(SIZES, sizes, strict=True) if size > 1]
+    need = f"{' with '.join(named)} needs {n_needed}"
+    counts = " or ".join(map(str, sorted(n_gpus)))
+    have = f"{counts} {'GPU' if counts == '1' else 'GPUs'}" if max(n_gpus) else "no GPU"
+    return f"Pool {pool} has workers with {have}; {need}." if pool else f"This worker has {have}; {need}."
+
+
 def find_profile_refusal(
-    profile: ProfileSettings, hardware: Mapping[str, Any], *, host: str, self_test_result: Mapping[str, Any] | None
+    profile: ProfileSettings,
+    hardware: Mapping[str, Any],
+    *,
+    host: str,
+    self_test_result: Mapping[str, Any] | None,
+    sizes: tuple[int, int] = (1, 1),
 ) -> str | None:
     """Return why this node cannot honour the profile, in a sentence or two; None if it can.
 
+    sizes: of the endpoint, as in `find_size_refusal`.
     `hardware` is what worker.engines.vllm.describe returns, `self_test_result` what core.profile.self_test reads: the
     newest of this host's as it is now, None where it was not tested.
     """
@@ -162,8 +188,8 @@ def find_profile_refusal(
                 f"has {weak['capability']:.1f}."
             )
     parallel = _engine_settings(profile, hardware).get("tensor_parallel_size", 1)
-    if hardware.get("kind") == "cuda" and parallel > len(gpus):
-        return f"The profile spreads a model over {parallel} GPUs; this worker has {len(gpus)}."
+    if hardware.get("kind") == "cuda" and parallel * sizes[1] > len(gpus):
+        return f"The profile spreads a model over {parallel * sizes[1]} GPUs; this worker has {len(gpus)}."
     if profile.batch_class == "invariant":
         return self_test.find_self_test_refusal(self_test_result, host=host)
     return None
@@ -178,10 +204,14 @@ def plan_engine(
     max_model_len: int,
     max_tokens: int,
     stop: Sequence[str],
+    sizes: tuple[int, int] = (1, 1),
 ) -> EnginePlan:
     """Return the plan for an engine of this endpoint under this profile on this hardware.
 
-    Raises InvalidInput where the endpoint's dtype is not explicit or answers do not fit the context.
+    sizes: tensor_parallel_size and pipeline_parallel_size of the endpoint. The profile's tensor_parallel_size counts
+    where the endpoint's is 1.
+    Raises InvalidInput where the endpoint's dtype is not explicit, answers do not fit the context, or endpoint and
+    profile name two sizes.
     """
     if dtype not in DTYPES:
         raise InvalidInput("The endpoint is not valid.", fields={"dtype": f"Must be one of {', '.join(DTYPES)}."})
@@ -192,6 +222,7 @@ def plan_engine(
     if "max_num_batched_tokens" in chosen:  # a prompt must fit one step, or it is cut and summed in another order
         chosen["max_num_batched_tokens"] = max(chosen["max_num_batched_tokens"], max_model_len)
     engine = {**chosen, "dtype": dtype, "quantization": quantization, "max_model_len": max_model_len}
+    engine |= _sizes(chosen, sizes)
     env = _env(profile, hardware)
     batch_class = profile.batch_class_name
     least_seats = _least_seats(profile, engine)
@@ -254,6 +285,16 @@ def _engine_settings(profile: ProfileSettings, hardware: Mapping[str, Any]) -> d
     elif profile.batch_class == "invariant":  # larger batches than the self-test has measured are not vouched for
         chosen["max_num_seqs"] = min(chosen.get("max_num_seqs", self_test.MAX_TESTED_BATCH), self_test.MAX_TESTED_BATCH)
     return chosen
+
+
+def _sizes(chosen: Mapping[str, Any], sizes: tuple[int, int]) -> dict[str, int]:
+    """Return the engine's sizes that are not vLLM's own, 1. Raises InvalidInput."""
+    own = chosen.get("tensor_parallel_size", 1)
+    if 1 not in (own, sizes[0]) and own != sizes[0]:
+        words = f"The endpoint says {sizes[0]}, and the profile {own}; take a profile that says 1 or nothing."
+        raise InvalidInput("The run is not valid.", fields={"tensor_parallel_size": words})
+    wanted = zip(SIZES, (max(own, sizes[0]), sizes[1]), strict=True)
+    return {name: size for name, size in wanted if size > 1}
 
 
 def _exact_seats(profile: ProfileSettings) -> int | None:

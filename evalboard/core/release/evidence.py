@@ -108,14 +108,16 @@ class CopiedSide:
 class LeftOut:
     """The answers that are no samples (core.stats.live_answers): the number by mark, for each side.
 
-    n_cases: cases that have no draw on one side, for that reason. is_look_lost: with these answers there would be a
-    look, and without them there is none.
+    n_cases: cases that have no draw on one side, for that reason. is_look_lost: without these answers a side has fewer
+    samples than repeats, and too few for a look. repeats_needed: the first look, if even the repeats are too few for
+    it; else 0.
     """
 
     baseline: Mapping[str, int]
     candidate: Mapping[str, int]
     n_cases: int
     is_look_lost: bool
+    repeats_needed: int
 
     @property
     def n(self) -> int:
@@ -294,11 +296,14 @@ def _left_out(
         has_score(scores) & ~has_score(side.scores) for (scores, _), side in zip(sides, entering, strict=True)
     )
     with_all = [read_draws(scores) for scores, _ in sides]
+    are_fewer = any(read_draws(*side).n_draws < whole.n_draws for side, whole in zip(sides, with_all, strict=True))
+    has_repeats = choose_common_look(policy, with_all) is not None
     return LeftOut(
         baseline=counts[0],
         candidate=counts[1],
         n_cases=int(np.count_nonzero(ours | theirs)),
-        is_look_lost=look is None and choose_common_look(policy, with_all) is not None,
+        is_look_lost=look is None and (are_fewer or has_repeats),
+        repeats_needed=0 if has_repeats else policy.looks[0],
     )
 
 

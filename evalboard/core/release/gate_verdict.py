@@ -50,10 +50,10 @@ from evalboard.core.release.gate import (
 
 DOCUMENT_VERSION = 1
 # Changed whenever the same inputs would give another verdict, another number, or other words.
-VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.22"
+VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.23"
 FIRST_VERDICT_RULES = "verdict 1.1"  # of documents that do not name theirs
 Json = dict[str, Any]
-UNSTORED = ("p_change", "logged", "later_looks")  # fields of a verdict that no document has
+UNSTORED = ("p_change", "logged", "is_judged", "later_looks")  # fields of a verdict that no document has
 NO_OUTLOOK = Outlook.from_stored({})
 SIDE_FIELDS = ("score", "points", "range", "interval")  # fields of a side that a document has by name and side
 SIDES = ("baseline", "candidate")
@@ -78,7 +78,8 @@ class GateVerdict(Ruling):
     None where no repeat measured any. cases_needed: look → the fewest cases that could settle it. p_no_ship: the
     chance of so low a difference if the drop were exactly the tolerance; p_change: of one so far from 0 if nothing had
     changed.
-    logged: which of baseline and candidate were read from a log. metric: what the difference is one of.
+    logged: which of baseline and candidate were read from a log. is_judged: a judge scored the candidate. metric: what
+    the difference is one of.
     targeted: the repeats of the noisiest cases that entered beside those of the look. later_looks: that are left.
     """
 
@@ -109,6 +110,7 @@ class GateVerdict(Ruling):
     p_no_ship: float | None = None
     p_change: float | None = None
     logged: tuple[str, ...] = ()
+    is_judged: bool = False
     later_looks: tuple[int, ...] = ()
 
 

@@ -22,6 +22,7 @@ TO_THE_BLOCKS = {  # of the others: REBASELINE
     "mixed_fingerprint": "pin_batch",
     "unknown_stack": "log_more",
     "prompts_unknown": "log_more",
+    "judge_changed": "judge_again",
 }
 TO_THE_LEFT_OUT = {"cached": "run_uncached", "fallback": "pin_backend"}
 # What helps in place of these where a server of others was called: how it batches and caches is for it to choose.
@@ -33,6 +34,8 @@ FOR_OTHERS = {
 RUN_IN_TURN = "run_in_turn"
 SECOND_RUN = "second_run"
 IN_TURN, PIN_BATCH = (VerdictLine(code, {"sides": BOTH}) for code in (RUN_IN_TURN, "pin_batch"))
+# Before the first of these comes what lessens the noise of a judge.
+AGAINST_NOISE = frozenset({"pin_batch", "use_paired", "larger_suite", "decide_by_hand"})
 # Steps that decode responses. Those of a log were decoded elsewhere, and only the tool that made it can do so again.
 DECODING = frozenset(
     {
@@ -68,9 +71,7 @@ def _find_sides(block: VerdictLine) -> list[str]:
         [moved] = block.facts["moved"]
         is_known = not {moved["baseline"], moved["candidate"]} & {None, OBSERVED}
         return ["candidate"] if is_known and not block.facts.get("is_stack_judged") else []
-    if block.code == "judge_changed":  # a run is judged once: neither is scored again
-        return BOTH
-    if "side" in block.facts:  # several buckets served it
+    if "side" in block.facts:  # several buckets served it, or it was judged first
         return [block.facts["side"]]
     return [] if block.code in NOT_BY_RERUN else ["baseline"]
 
@@ -114,15 +115,17 @@ def list_no_metric_steps(why: str) -> tuple[VerdictLine, ...]:
 
 
 def list_few_draws_steps(code: str, evidence: Evidence) -> tuple[VerdictLine, ...]:
-    """Return what helps where answers are no draws; code: why they are none."""
+    """Return what helps where answers are no draws; code: why they are none. Of too few repeats, more help too."""
+    needed = evidence.left_out.repeats_needed
+    more = (VerdictLine("add_repeats", {"repeats": needed}),) if needed else ()
     if code != COPIED:
-        return (VerdictLine(TO_THE_LEFT_OUT[code]),)
+        return (VerdictLine(TO_THE_LEFT_OUT[code]), *more)
     if not evidence.are_reported:
-        return (VerdictLine("shuffle"),)
+        return (VerdictLine("shuffle"), *more)
     unchecked = [each.side for each in evidence.copies if each.is_one_answer and not each.is_checked]
     if len(unchecked) < len(evidence.copies):
-        return (VerdictLine("run_uncached"),)
-    return (VerdictLine(SECOND_RUN, {"sides": unchecked}), VerdictLine("nothing_caches"))
+        return (VerdictLine("run_uncached"), *more)
+    return (VerdictLine(SECOND_RUN, {"sides": unchecked}), VerdictLine("nothing_caches"), *more)
 
 
 def list_few_repeats_steps(evidence: Evidence, needed: int) -> tuple[VerdictLine, ...]:
@@ -151,15 +154,23 @@ def with_logs(
     return (*others[:first], again, *others[first:])
 
 
-def with_judge(steps: Sequence[VerdictLine], *, is_judged: bool) -> tuple[VerdictLine, ...]:
-    """Return the steps, with new runs in place of repeats that a judged run does not take."""
+def with_judge(steps: Sequence[VerdictLine], *, is_judged: bool, is_noisy: bool = False) -> tuple[VerdictLine, ...]:
+    """Return the steps, with new runs in place of repeats that a judged run does not take.
+
+    is_noisy: most of the noise is the judge's, which no setting of the model's server lessens.
+    """
     if not is_judged:
         return tuple(steps)
-    able = [step for step in steps if step.code != "settle_targeted"]
-    return tuple(
+    able = [
         replace(step, facts={**step.facts, "is_judged": True}) if step.code in ("add_repeats", "settle") else step
-        for step in able
-    )
+        for step in steps
+        if step.code != "settle_targeted"
+    ]
+    first = next((at for at, step in enumerate(able) if step.code in AGAINST_NOISE), None)
+    if is_noisy and first is not None:
+        able.insert(first, VerdictLine("judge_more"))
+        able = [step for step in able if step.code != "pin_batch" or "block" in step.facts]
+    return tuple(able)
 
 
 def with_others(steps: Sequence[VerdictLine], *, are_called: bool) -> tuple[VerdictLine, ...]:

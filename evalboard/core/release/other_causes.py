@@ -34,7 +34,7 @@ WARNINGS = {
     ),
     PROMPTS: (
         "template_changed", "prompt_judged", "prompt_unchanged", "paired_by_id", "judge_rebuilt", "judge_unchecked",
-        "scorer_shared",
+        "judged_again", "scorer_shared",
     ),
     NOISE: (
         "noisy_bucket", "noise_unmeasured", "few_cases", "coarse", "one_process", "concentrated", "uneven_groups",
@@ -49,7 +49,7 @@ WARNINGS = {
 }  # fmt: skip
 CAUSE_OF = {code: cause for cause, codes in WARNINGS.items() for code in codes}
 # They say what is judged, or by what, and are no doubt.
-JUDGED = ("stack_judged", "service_judged", "prompt_judged", "paired_by_id", "scorer_shared")
+JUDGED = ("stack_judged", "service_judged", "prompt_judged", "paired_by_id", "judged_again", "scorer_shared")
 SELF_REPORTED = ("reported", "imported")  # a doubt about who answered, whatever the verdict
 AS_JUDGED = {STACK_TREATMENT: SERVER, SERVICE_TREATMENT: SERVER, PROMPT_TREATMENT: PROMPTS}
 

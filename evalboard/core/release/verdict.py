@@ -106,15 +106,31 @@ def judge_gate(question: GateQuestion, policy: PolicySettings) -> GateVerdict:
     needed = ruling.outlook.repeats_needed
     wanted = None if needed is None else evidence.k + needed
     are_called = any(served.batch_class == OBSERVED for _, setup in sides for served in setup.served) and not logged
-    steps = next_steps.with_others(next_steps.with_load(ruling.next, evidence), are_called=are_called)
-    steps = next_steps.with_judge(steps, is_judged=question.setup_candidate.judge is not None)
+    is_judged = question.setup_candidate.judge is not None
+    is_noisy = is_judged and _is_judge_noisy(question, evidence)
+    steps = next_steps.with_load(ruling.next, evidence)
+    steps = next_steps.with_judge(steps, is_judged=is_judged, is_noisy=is_noisy)
+    steps = next_steps.with_others(steps, are_called=are_called)
     ruling = replace(ruling, next=next_steps.with_logs(steps, logged, wanted))
     warnings = [VerdictLine(block.code, block.facts) for block in blocks if block.code in BLOCK_WARNINGS]
     if apart is not None and not apart.facts["is_certain"]:
         warnings.append(apart)
     if question.expired is not None and expired is None:
         warnings.append(VerdictLine("baseline_expired", question.expired))
-    return make_verdict(evidence, ruling, (*warnings, *_warnings(evidence, ruling)), logged)
+    made = make_verdict(evidence, ruling, (*warnings, *_warnings(evidence, ruling)), logged)
+    return replace(made, is_judged=is_judged)
+
+
+def _is_judge_noisy(question: GateQuestion, evidence: Evidence) -> bool:
+    """Tell whether more of a side's variance comes from its judge than from its answers."""
+    sides = ((question.setup_baseline, evidence.baseline), (question.setup_candidate, evidence.candidate))
+    return any(
+        setup.judge is not None
+        and setup.judge.sd_points is not None
+        and side.noise.sd_points is not None
+        and 2 * setup.judge.sd_points**2 > side.noise.sd_points**2
+        for setup, side in sides
+    )
 
 
 def has_enough_cases(n_cases_missing: int, n_cases: int) -> bool:
@@ -427,11 +443,12 @@ def _left_open(gate: GateVerdict, n_gates: int) -> GateVerdict:
     later = next(iter(gate.later_looks), None)
     needed = None if later is None else later - min(gate.k_baseline, gate.k_candidate)
     in_turn = [step for step in gate.next if step.code == next_steps.RUN_IN_TURN]
+    steps = next_steps.with_judge(next_steps.list_several_steps(later), is_judged=gate.is_judged)
     return replace(
         gate,
         verdict=INCONCLUSIVE,
         reasons=(reason,),
-        next=next_steps.with_logs((*in_turn, *next_steps.list_several_steps(later)), gate.logged, later),
+        next=next_steps.with_logs((*in_turn, *steps), gate.logged, later),
         outlook=gate.outlook.model_copy(update={"leaning": "no_ship", "repeats_needed": needed}),
     )
 

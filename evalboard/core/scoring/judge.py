@@ -7,6 +7,7 @@ from typing import Any, Final
 from evalboard.core.digest import canonical_json
 from evalboard.core.document import Problems, at
 from evalboard.core.errors import InvalidInput
+from evalboard.core.images import prompt_text
 from evalboard.core.scoring.external import EXTERNAL
 from evalboard.core.scoring.kind import (
     REQUIRED,
@@ -47,6 +48,24 @@ def is_judged(plan: Mapping[str, Any]) -> bool:
     return judge_spec(plan) is not None
 
 
+def judging_number(plan: Mapping[str, Any]) -> int:
+    """Return the number of a plan's judging of a run: 1 for the judge's first, then 2."""
+    return int((judge_spec(plan) or {}).get("judging", 1))
+
+
+def number_judging(plan: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Return a plan as that judging of a run: the same judge, whose scores are kept apart."""
+
+    def numbered(spec: Any) -> Any:
+        if spec is None or spec["kind"] != JUDGE.name:
+            return spec
+        return {name: value for name, value in spec.items() if name != "judging"} | (
+            {"judging": number} if number > 1 else {}
+        )
+
+    return {"default": numbered(plan["default"]), "cases": {case: numbered(own) for case, own in plan["cases"].items()}}
+
+
 def find_plan_problems(plan: Mapping[str, Any]) -> dict[str, str]:
     """Return the scorers that exclude a plan's judge, and why."""
     judge = judge_spec(plan)
@@ -69,8 +88,8 @@ def render_judgement(
 
     messages, target, tags: of the case. What is put into a place is not read for places again.
     """
-    by_user = [message.get("content") or "" for message in messages if message["role"] == "user"]
-    lines = (f"{message['role']}: {message.get('content') or ''}" for message in messages)
+    by_user = [prompt_text(message.get("content")) for message in messages if message["role"] in ("user", "completion")]
+    lines = (f"{message['role']}: {prompt_text(message.get('content'))}" for message in messages)
     places = {
         "prompt": by_user[-1] if by_user else "",
         "messages": "\n\n".join(lines),
@@ -227,6 +246,7 @@ JUDGE = ScorerKind(
         "anchors": Option(50, whole_from(0, 200)),
         "anchor_draws": Option(None, or_none(whole_from(2, 40))),
         "pass_at": Option(None, or_none(number_from(0, 1))),
+        "judging": Option(1, whole_from(1, 1_000_000)),
     },
     target_problem=lambda _options, _target: None,
     score=_refuse,

@@ -55,6 +55,8 @@ def read_spec(spec: Any, path: str, problems: Problems) -> Spec | None:
     filled = {"kind": kind.name, **dict(_filled_options(kind, options, spec, path, mistakes))}
     if filled.get("reads") == ANSWER:
         del filled["reads"]  # as in all specs from before there was a choice, whose digests stay what they are
+    if filled.get("judging") == 1:
+        del filled["judging"]  # likewise
     if not mistakes.fields and (conflict := kind.conflict(filled)):
         mistakes.add(path, conflict)
     for place, text in mistakes.fields.items():

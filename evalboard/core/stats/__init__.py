@@ -29,11 +29,11 @@ from evalboard.core.stats.fragility import (
 )
 from evalboard.core.stats.judging import (
     RIGHT,
-    JudgeVariance,
     agreement,
     anchor_shift,
     corrected_rate,
     judge_noise,
+    judge_sd_points,
     plan_anchor_draws,
     split_judge_variance,
 )
@@ -175,7 +175,6 @@ __all__ = [
     "DifferenceNoise",
     "EarlierNoise",
     "EffectiveDraws",
-    "JudgeVariance",
     "LoadDifference",
     "LogitNoise",
     "Marks",
@@ -232,6 +231,7 @@ __all__ = [
     "jackknife",
     "judge_distances",
     "judge_noise",
+    "judge_sd_points",
     "judge_steady",
     "list_mark_names",
     "list_strays",

@@ -5,13 +5,12 @@ docs/suites.md ("How a judge is measured") has the rules with their simulated er
 """
 
 import math
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.judge import Agreement, AnchorShift, CorrectedRate, JudgeNoise
+from evalboard.contract.judge import Agreement, AnchorShift, CorrectedRate, JudgeNoise, JudgeVarianceSplit
 from evalboard.core.stats import noise
 from evalboard.core.stats.quantiles import beta_quantile, normal_quantile
 from evalboard.core.stats.significance import N_DEALS, permutation_p_value
@@ -28,18 +27,6 @@ SEED = 20261129
 MIN_LABELS_EACH, MAX_STRATA = 20, 5  # of answers with graded scores
 
 Scores = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeVariance:
-    """The standard deviation of a run's score in points, and its parts; their squares add up.
-
-    model: of the answers themselves. judge: of judging one and the same answer.
-    """
-
-    total: float
-    model: float
-    judge: float
 
 
 def judge_noise(draws: Scores) -> JudgeNoise | None:
@@ -62,7 +49,12 @@ def judge_noise(draws: Scores) -> JudgeNoise | None:
     )
 
 
-def split_judge_variance(scores: Scores, measured: JudgeNoise, *, draws: int = 1) -> JudgeVariance | None:
+def judge_sd_points(measured: JudgeNoise, *, n_cases: int, draws: int = 1) -> float:
+    """Return the standard deviation in points that judging adds to a run's score."""
+    return 100 * math.sqrt(measured.variance / draws / n_cases)
+
+
+def split_judge_variance(scores: Scores, measured: JudgeNoise, *, draws: int = 1) -> JudgeVarianceSplit | None:
     """Split the spread of a run's score over repeats into the model's and the judge's part.
 
     scores: float64[n_cases, k], each response judged on its own. draws: of how many judgements a score is the mean.
@@ -71,8 +63,8 @@ def split_judge_variance(scores: Scores, measured: JudgeNoise, *, draws: int = 1
     total = noise.sd_points(scores)
     if total is None:
         return None
-    judge = min(100 * math.sqrt(measured.variance / draws / len(scores)), total)
-    return JudgeVariance(total=total, model=math.sqrt(total**2 - judge**2), judge=judge)
+    judge = min(judge_sd_points(measured, n_cases=len(scores), draws=draws), total)
+    return JudgeVarianceSplit(total=total, model=math.sqrt(total**2 - judge**2), judge=judge)
 
 
 def anchor_shift(before: Scores, after: Scores) -> AnchorShift | None:

@@ -16,6 +16,7 @@ from evalboard.core.suite.policy import (
     parse_policy,
 )
 from evalboard.core.suite.suite import (
+    COMPLETION,
     DEFAULT_MAX_TOKENS,
     RESERVED,
     CaseDocument,
@@ -23,6 +24,7 @@ from evalboard.core.suite.suite import (
     SuiteDocument,
     SuiteHead,
     digest_asked,
+    is_completion,
     parse_suite,
     read_lines,
     read_suite_json,
@@ -42,6 +44,7 @@ from evalboard.core.suite.text import (
 __all__ = [
     "ALPHAS",
     "COLUMNS",
+    "COMPLETION",
     "DEFAULT_MAX_TOKENS",
     "DEFAULT_POLICIES",
     "DEFAULT_POLICY",
@@ -66,6 +69,7 @@ __all__ = [
     "digest_parts",
     "dump_case",
     "dump_header",
+    "is_completion",
     "parse_columns",
     "parse_head",
     "parse_mapping",

@@ -16,6 +16,7 @@ from evalboard.core.suite.suite import (
     read_head,
     read_header,
     read_lines,
+    write_prompt,
 )
 
 Spec = Mapping[str, Any]
@@ -52,7 +53,7 @@ def dump_case(
     optional = {"tools": content.get("tools"), "scorer": scorer, "tags": tags, "group": group}
     return {
         "id": case_id,
-        "messages": content["messages"],
+        **write_prompt(content["messages"]),
         **own_input,
         **({} if is_target_left_out else {"target": content["target"]}),
         **{name: value for name, value in optional.items() if value},

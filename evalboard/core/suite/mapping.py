@@ -10,11 +10,11 @@ from typing import Any
 from evalboard.core.document import Problems, at, storage_problems
 from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import shown
+from evalboard.core.suite.suite import CASE_FIELDS
 
 ALL_OTHERS = "*"  # in `ignore`: every field that the mapping does not read
 
 _SUITE_FIELDS = ("title", "max_tokens", "stop", "scorer")
-_CASE_FIELDS = ("id", "prompt", "messages", "input", "tools", "target", "scorer", "tags", "group", "reference")
 _SOURCE_FIELDS = {"field": {"field", "as", "otherwise"}, "constant": {"constant"}, "by": {"by", "values", "otherwise"}}
 
 
@@ -47,10 +47,10 @@ def parse_mapping(document: Any) -> SuiteMapping:
         problems.add("case", "must be an object that says at least where the id comes from")
         case = {}
     for name, source in case.items():
-        if name in _CASE_FIELDS:
+        if name in CASE_FIELDS:
             _check_source(source, at("case", name), problems)
         else:
-            problems.add(at("case", name), f"is no field of a case; known are {', '.join(_CASE_FIELDS)}")
+            problems.add(at("case", name), f"is no field of a case; known are {', '.join(CASE_FIELDS)}")
     ignored = document.get("ignore", [])
     if not isinstance(ignored, list) or not all(isinstance(name, str) for name in ignored):
         problems.add("ignore", "must be a list of field names")

@@ -24,6 +24,7 @@ from evalboard.contract.suite_limits import (
 from evalboard.core.digest import canonical_json, digest_bytes, digest_json
 from evalboard.core.document import Problems, at, read_strict_json, storage_problems
 from evalboard.core.errors import InvalidInput
+from evalboard.core.images import Image, read_parts
 from evalboard.core.scoring import KINDS, read_spec, target_problems
 from evalboard.core.suite import policy
 from evalboard.core.suite.policy import PolicySettings
@@ -31,6 +32,7 @@ from evalboard.core.suite.policy import PolicySettings
 DEFAULT_MAX_TOKENS = 256
 RESERVED = ("new",)  # suites/new/ is a page of its own
 MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
+COMPLETION = "completion"  # the role of a text that a model continues; no chat template is applied
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}\Z")
 _ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -38,7 +40,8 @@ NO_SCORER = "is missing, and the suite has no default scorer"
 SCORER_ADVICE = f'; give the suite or the case one, such as {{"kind": "exact"}}: the kinds are {", ".join(KINDS)}'
 _SUITE_FIELDS = ("slug", "title", "max_tokens", "stop", "scorer", "policy", "cases")
 _POLICY_NAMES = ("slug", "title")
-_CASE_FIELDS = ("id", "prompt", "messages", "input", "tools", "target", "scorer", "tags", "group", "reference")
+_PROMPTS = ("prompt", "messages", COMPLETION)  # a case has exactly one of them
+CASE_FIELDS = ("id", *_PROMPTS, "input", "tools", "target", "scorer", "tags", "group", "reference")
 _HEADER_FIELDS = ("title", "max_tokens", "stop", "scorer", "policy")
 
 
@@ -47,7 +50,8 @@ class CaseDocument:
     """One case. `index` counts from 0; `scorer` is None where the suite's default judges it.
 
     `target` is None where the scorer compares with nothing; a list means that any one is right. `input` is what of the
-    prompt is the case's own, "" where that is the last user message. `digest` covers everything but the index.
+    prompt is the case's own, "" where that is the last user message. `images` are those that were sent in it, which the
+    messages name by digest. `digest` covers everything but the index.
     """
 
     index: int
@@ -61,6 +65,7 @@ class CaseDocument:
     is_reference: bool
     digest: str
     input: str = ""
+    images: tuple[Image, ...] = ()
 
     @property
     def own_input(self) -> Any:
@@ -217,11 +222,12 @@ def read_case(
         problems.add(place, text)
     if problems.n_found > n_before:
         return None  # nothing below can be trusted to run on such values
-    _refuse_unknown(row, _CASE_FIELDS, path, problems)
+    _refuse_unknown(row, CASE_FIELDS, path, problems)
     scorer = _read_scorer(row, path, problems)
+    images: dict[str, Image] = {}
     content: dict[str, Any] = {
         "id": _read_id(row.get("id"), at(path, "id"), problems),
-        "messages": tuple(_read_prompt(row, path, problems)),
+        "messages": tuple(_read_prompt(row, path, problems, images)),
         "tools": read_tools(row.get("tools"), at(path, "tools"), problems),
         "target": row.get("target"),
         "scorer": scorer,
@@ -240,7 +246,7 @@ def read_case(
     if len(encoded) > MAX_CASE_CHARS:
         problems.add(path, f"is longer than {MAX_CASE_CHARS} bytes as JSON")
         return None
-    return CaseDocument(index=index, digest=digest_bytes(encoded), **content)
+    return CaseDocument(index=index, digest=digest_bytes(encoded), images=tuple(images.values()), **content)
 
 
 def _check_target(row: Mapping[str, Any], scorer: dict[str, Any] | None, path: str, problems: Problems) -> None:
@@ -284,25 +290,48 @@ def _read_policy(document: Any, problems: Problems) -> PolicyDocument | None:
     return None if checked is None else PolicyDocument(slug, title, checked)
 
 
-def _read_prompt(row: Mapping[str, Any], path: str, problems: Problems) -> list[dict[str, Any]]:
-    if ("prompt" in row) == ("messages" in row):
-        problems.add(at(path, "prompt"), "exactly one of prompt and messages must be given")
+def _read_prompt(
+    row: Mapping[str, Any], path: str, problems: Problems, images: dict[str, Image]
+) -> list[dict[str, Any]]:
+    if sum(name in row for name in _PROMPTS) != 1:
+        problems.add(at(path, "prompt"), "exactly one of prompt, messages and completion must be given")
         return []
+    if COMPLETION in row:
+        place = at(path, COMPLETION)
+        text = read_text(row[COMPLETION], place, problems, at_least=1, at_most=MAX_TEXT_CHARS)
+        if row.get("tools") is not None:
+            problems.add(at(path, "tools"), "cannot be given with completion: only a chat template offers tools")
+        return [{"role": COMPLETION, "content": text}]
     if "prompt" in row:
         prompt = read_text(row["prompt"], at(path, "prompt"), problems, at_most=MAX_TEXT_CHARS)
         return [{"role": "user", "content": prompt}]
-    return read_messages(row["messages"], at(path, "messages"), problems)
+    return read_messages(row["messages"], at(path, "messages"), problems, images)
 
 
-def read_messages(messages: Any, path: str, problems: Problems) -> list[dict[str, Any]]:
-    """Return a list of chat messages; problems are added to `problems`."""
+def write_prompt(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the field of a case document that these messages were read from."""
+    return {COMPLETION: messages[0]["content"]} if is_completion(messages) else {"messages": messages}
+
+
+def is_completion(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a case's prompt is one text to continue, to which no chat template is applied."""
+    return bool(messages) and messages[0].get("role") == COMPLETION
+
+
+def read_messages(
+    messages: Any, path: str, problems: Problems, images: dict[str, Image] | None = None
+) -> list[dict[str, Any]]:
+    """Return a list of chat messages. Problems are added to `problems`.
+
+    images: to which their images are added; None where messages have text alone.
+    """
     if not isinstance(messages, list) or not 1 <= len(messages) <= MAX_MESSAGES:
         problems.add(path, f"must be a list of 1 to {MAX_MESSAGES} messages")
         return []
-    return [_read_message(message, f"{path}[{index}]", problems) for index, message in enumerate(messages)]
+    return [_read_message(message, f"{path}[{index}]", problems, images) for index, message in enumerate(messages)]
 
 
-def _read_message(message: Any, path: str, problems: Problems) -> dict[str, Any]:
+def _read_message(message: Any, path: str, problems: Problems, images: dict[str, Image] | None) -> dict[str, Any]:
     if not isinstance(message, Mapping):
         problems.add(path, "must be an object with role and content")
         return {}
@@ -310,7 +339,10 @@ def _read_message(message: Any, path: str, problems: Problems) -> dict[str, Any]
     if message.get("role") not in _ROLES:
         problems.add(at(path, "role"), f"must be one of {', '.join(_ROLES)}")
     has_calls = message.get("tool_calls") is not None
-    if not (has_calls and message.get("content") is None):
+    content = message.get("content")
+    if images is not None and isinstance(content, list) and message.get("role") == "user":
+        message = {**message, "content": read_parts(content, at(path, "content"), problems, images)}
+    elif not (has_calls and message.get("content") is None):
         read_text(message.get("content"), at(path, "content"), problems, at_most=MAX_TEXT_CHARS)
     if has_calls and not isinstance(message["tool_calls"], list):
         problems.add(at(path, "tool_calls"), "must be a list")

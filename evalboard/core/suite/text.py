@@ -13,6 +13,7 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import KINDS
 from evalboard.core.suite.mapping import CONVERSIONS, SuiteMapping, Unmapped, map_rows
 from evalboard.core.suite.suite import (
+    COMPLETION,
     SuiteDocument,
     parse_suite,
     read_header,
@@ -26,6 +27,7 @@ MAX_COLUMNS = 100
 # The columns that a field of a case is read from, unless others are named: the first that the header has.
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "prompt": ("prompt", "question", "input", "instruction"),
+    COMPLETION: (),  # in other tools' files a column of this name has answers
     "target": ("target", "expected", "answer", "output", "gold", "ideal"),
     "id": ("id", "case", "case_id", "name"),
     "tags": ("tags", "tag", "category", "topic"),
@@ -228,7 +230,9 @@ def _choose_columns(header: list[str], named: Mapping[str, str], problems: Probl
             column = next((folded[each] for each in usual if each in folded), "")
         if column:
             chosen[name] = column
-    if "prompt" not in chosen and not problems.fields:
+    if COMPLETION in chosen:
+        chosen.pop("prompt", None)  # a case has one of them
+    elif "prompt" not in chosen and not problems.fields:
         names = f"is not known. Line 1 must name the columns, and it names {known}."
         problems.add("columns.prompt", f"{names} Call the one with the prompts prompt")
     return chosen
@@ -238,7 +242,8 @@ def _as_case(row: Mapping[str, str], number: int, kind: str | None, place: str, 
     for name, cell in row.items():
         if _FORMULA.match(cell):
             problems.add(f"{place}.{name}", "is a formula; save its value, or send the text as JSONL")
-    case: dict[str, Any] = {"id": row.get("id", "").strip() or f"row-{number}", "prompt": row["prompt"]}
+    prompt = {name: row[name] for name in ("prompt", COMPLETION) if name in row}
+    case: dict[str, Any] = {"id": row.get("id", "").strip() or f"row-{number}", **prompt}
     if row.get("target", "").strip():
         case["target"] = _as_target(row["target"], kind, f"{place}.target", problems)
     tags = [tag.strip() for tag in _TAG_ENDS.split(row.get("tags", "")) if tag.strip()]

@@ -30,7 +30,15 @@ WORKER_READS = (
         "runs_experimentarm",
         "runs_gate",
     ),
-    *("runs_import", "runs_profile", "runs_release", "runs_rotation_reference_runs", "runs_samemodel", "runs_settling"),
+    *(
+        "runs_image",
+        "runs_import",
+        "runs_profile",
+        "runs_release",
+        "runs_rotation_reference_runs",
+        "runs_samemodel",
+        "runs_settling",
+    ),
     *("runs_signoff", "runs_suite", "runs_suiteversion", "runs_verdict", "runs_policy"),
 )
 # By column: a worker tells those who follow what ended, and must not read the secrets that sign messages. To lock a row
@@ -40,14 +48,19 @@ WORKER_COLUMNS = (
     ("SELECT (delivered_at, last_error)", "runs_webhook"),
     ("UPDATE (last_error)", "runs_webhook"),
 )
+# The web server adds security events and seals. It changes none, and neither it nor a worker writes other lines:
+# triggers do, with the rights of the owner.
+AUDIT = ("runs_auditline", "runs_auditseal")
 # Only for the web server and the scheduler.
 WEB_ONLY = (
-    *("auth_group", "auth_group_permissions", "auth_permission", "auth_user", "auth_user_groups"),
+    *("auth_group", "auth_group_permissions", "auth_permission", "auth_user", "auth_user_groups", "runs_comment"),
     *("auth_user_user_permissions", "axes_accessattempt", "axes_accessattemptexpiration", "axes_accessfailurelog"),
     *("axes_accesslog", "django_content_type", "django_session", "runs_idempotencykey", "runs_label"),
     *(
         "runs_deletion",
         "runs_importreading",
+        "runs_rolloutseries",
+        "runs_rolloutstep",
         "runs_retentionrule",
         "runs_schedule",
         "runs_scheduledstart",
@@ -94,10 +107,18 @@ def statements(web: str, worker: str) -> list[sql.Composed]:
     ]
     grants += [(rights, _tables((table,)), (worker,)) for rights, table in WORKER_COLUMNS]
     revoke.append(sql.Composed([sql.SQL("REVOKE CREATE ON SCHEMA public FROM PUBLIC")]))  # which PostgreSQL 14 grants
-    return revoke + [
+    granted = [
         sql.SQL("GRANT {} ON {} TO {}").format(sql.SQL(rights), target, sql.Identifier(role))
         for rights, target, roles in grants
         for role in roles
+    ]
+    cut = sql.SQL("FUNCTION runs_audit_cut(integer)")
+    return [
+        *revoke,
+        *granted,
+        sql.SQL("REVOKE UPDATE, DELETE ON {} FROM {}").format(_tables(AUDIT), sql.Identifier(web)),
+        sql.SQL("REVOKE EXECUTE ON {} FROM PUBLIC").format(cut),
+        sql.SQL("GRANT EXECUTE ON {} TO {}").format(cut, sql.Identifier(web)),
     ]
 
 

@@ -52,6 +52,34 @@ def test_every_sentence_is_a_claim(spoken: dict[str, tuple[list[Sentence], list[
     assert escaped == []
 
 
+def test_no_page_shows_markdown() -> None:
+    """Pages write a text as it is. The reports of the lab are Markdown files."""
+    written = [path for path in (ROOT / "evalboard" / "wording").rglob("*.py") if path.stem not in REPORTS]
+    modules = [*written, *(ROOT / "frontend").rglob("*.py")]
+    with_ticks = {path: texts for path in modules if (texts := list(_ticked(ast.parse(path.read_text()))))}
+    refusals = [(path, ast.walk(ast.parse(path.read_text()))) for path in (ROOT / "runs").rglob("*.py")]
+    with_ticks |= {
+        path: texts
+        for path, nodes in refusals
+        if (texts := [text for node in nodes if isinstance(node, ast.Raise) for text in _ticked(node)])
+    }
+    assert {str(path.relative_to(ROOT)): texts for path, texts in with_ticks.items()} == {}
+
+
+def _ticked(node: ast.AST) -> Iterator[str]:
+    """Yield the texts with a backtick, apart from docstrings, help texts and the conditions in the docs."""
+    match node:
+        case ast.Expr(value=ast.Constant()) | ast.keyword(arg="help_text"):
+            return
+        case ast.AnnAssign(target=ast.Name(id="SEVERITIES")):
+            return
+        case ast.Constant(value=str(text)) if "`" in text:
+            yield text
+    for inner in ast.iter_child_nodes(node):
+        yield from _ticked(inner)
+
+
+@pytest.mark.nightly
 def test_a_page_has_its_sentences_in_tables() -> None:
     modules = [path for path in (ROOT / "frontend").rglob("*.py") if "management" not in path.parts]
     modules += [ROOT / "evalboard" / "wording" / f"{name}.py" for name in REPORTS]

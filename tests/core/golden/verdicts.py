@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from evalboard.contract.run import Draws
-from evalboard.core.compare.comparability import ScorerShift
+from evalboard.core.compare.comparability import JudgedAgain, ScorerShift
 from evalboard.core.release.gate import GateQuestion, TargetedScores
 from evalboard.core.stats import CALLS, COPIED, EarlierNoise, make_mark
 from evalboard.core.suite import policy
@@ -162,6 +162,12 @@ def judged_by(candidate: dict[str, Any], baseline: dict[str, Any] | None = None)
     return replace(pinned(), setup_baseline=judged(**baseline or {}), setup_candidate=judged(**candidate))
 
 
+def judged_again(points: float, n_cases: int) -> GateQuestion:
+    """A baseline whose judge was asked again: by how much that moved it, in how many cases."""
+    again = JudgedAgain("0" * 64, points, n_cases)
+    return replace(pinned(), setup_baseline=replace(judged(), judged_again=again), setup_candidate=judged())
+
+
 COUNTS = {
     **{"pair_by": "input", "n_pairs": 800, "n_changed": 800, "n_alone_baseline": 0, "n_alone_candidate": 0},
     **{"n_other_target": 0, "n_repeated": 0, "n_other_input": 0},
@@ -279,6 +285,9 @@ SITUATIONS: Situations = {
     "A cold answer and four copies of the next": lambda: read_gate(
         copied(repeats=np.s_[2:], sides=("candidate",), first_differs=["candidate"]), PAIRED
     ),
+    "Each side has three repeats, and they are one answer given again": lambda: read_gate(
+        copied(repeats=np.s_[1:], k=3), PAIRED
+    ),
     "Five of ten repeats are copies": lambda: read_gate(copied(repeats=np.s_[5:], sides=("candidate",), k=10), PAIRED),
     "Our own engine decoded the same batches again": lambda: read_gate(
         copied(draws_baseline=Draws(), draws_candidate=Draws(), setup_baseline=MIXED, setup_candidate=MIXED), PAIRED
@@ -350,6 +359,12 @@ SITUATIONS: Situations = {
         judged_by(NEWER_JUDGE | MOVED_ANCHORS)
     ),
     "The judge moved": lambda: read_gate(judged_by(MOVED_ANCHORS)),
+    "The judge moved, and scored the candidate first": lambda: read_gate(judged_by(MOVED_ANCHORS, {"order": 1})),
+    "The baseline was judged again": lambda: read_gate(judged_again(2.5, 4)),
+    "The baseline was judged again, and no score moved": lambda: read_gate(judged_again(0.0, 0)),
+    "The candidate's noise is the judge's": lambda: read_gate(
+        replace(noisy(setup_baseline=judged(sd_points=1.0), setup_candidate=judged(sd_points=1.0)))
+    ),
     "A judge's server reports another build, and the anchors exclude a shift": lambda: read_gate(
         judged_by(NEWER_JUDGE | {"is_reported": True}, {"is_reported": True})
     ),

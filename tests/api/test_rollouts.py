@@ -1,0 +1,46 @@
+"""Steps of training runs over REST: logged, replaced, listed, refused, deleted."""
+
+from typing import Any
+
+import pytest
+
+from evalboard.core.rollout_steps import measure_step
+from runs.models import RolloutSeriesRecord, RolloutStepRecord
+from tests.api.conftest import Api
+from tests.core.test_rollout_steps import tensors
+
+pytestmark = pytest.mark.django_db
+STEPS = "/rollouts/grpo/steps/"
+
+
+def body(step: int = 0, **others: Any) -> dict[str, Any]:
+    return {"step": step, "figures": measure_step(tensors("verl")).to_json(), **others}
+
+
+def test_a_step_is_201_and_again_200(api: Api) -> None:
+    first = api.post(STEPS, body(3, max_kl=0.001))
+    assert (first.status_code, first.json()["is_over"], first.json()["n_logged"]) == (201, True, 1)
+    again = api.post(STEPS, body(3, max_kl=10.0, max_clip_share=None))
+    assert (again.status_code, again.json()["is_over"], again.json()["n_logged"]) == (200, False, 2)
+    assert RolloutStepRecord.objects.count() == 1
+    api.post(STEPS, body(1))
+    assert [row["step"] for row in api.get(STEPS).json()["results"]] == [3, 1]
+    series = api.get("/rollouts/grpo/").json()
+    assert (series["n_steps"], series["n_over"], series["last"]["step"], series["worst"]["step"]) == (2, 0, 3, 1)
+    assert [row["name"] for row in api.get("/rollouts/").json()["results"]] == ["grpo"]
+
+
+def test_figures_that_are_none_are_refused_and_leave_nothing(api: Api) -> None:
+    figures = body()["figures"]
+    wrong = api.post(STEPS, {"step": 0, "figures": {**figures, "kl_k3": "high"}})
+    assert (wrong.status_code, list(wrong.json()["fields"])) == (400, ["figures.kl_k3"])
+    assert api.post("/rollouts/No%20Name/steps/", body()).status_code == 400
+    assert api.post(STEPS, {**body(), "max_clip_share": 2}).status_code == 400
+    assert not RolloutSeriesRecord.objects.exists()
+
+
+def test_a_series_is_deleted_with_its_steps(api: Api) -> None:
+    api.post(STEPS, body())
+    assert api.delete("/rollouts/grpo/").status_code == 204
+    assert not RolloutStepRecord.objects.exists()
+    assert api.get(STEPS).status_code == api.get("/rollouts/grpo/").status_code == 404

@@ -1,0 +1,135 @@
+"""Images in suites: stored once, sent whole to external endpoints, refused by our own engine, shown and exported."""
+
+import base64
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalboard.calling.request import Dialect, build
+from evalboard.cli.suite_file import load_document, open_lines
+from evalboard.client.errors import WrongUse
+from evalboard.core.archive import RunArchive
+from evalboard.core.errors import InvalidInput
+from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.suite import parse_suite
+from runs.catalogue import create_endpoint, create_profile
+from runs.exports import run_archive
+from runs.models import Case, ImageRecord, RunRecord
+from runs.run import create_run
+from runs.suites import push_suite, reference_suite
+from runs.work.read import case_to_decode
+from tests import build as rows
+from worker.jobs import make_request
+
+pytestmark = pytest.mark.django_db
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+OTHER = PNG[:-1] + b"\x83"
+URL = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+
+
+def part(url: str, **more: Any) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url, **more}}
+
+
+def case(*urls: str, name: str = "sky", **more: Any) -> dict[str, Any]:
+    content = [{"type": "text", "text": "Which colour?"}, *map(part, urls)]
+    return {"id": name, "messages": [{"role": "user", "content": content}], "target": "blue", **more}
+
+
+def suite(*cases: dict[str, Any]) -> dict[str, Any]:
+    return {"slug": "pictures", "scorer": {"kind": "exact"}, "cases": list(cases)}
+
+
+@pytest.fixture
+def external(settings: Any) -> str:
+    settings.ENDPOINT_HOSTS = frozenset({"api.example.com"})
+    known = {"engine": "openai", "base_url": "https://api.example.com/v1", "model_name": "paint"}
+    return str(create_endpoint(slug="theirs", **known).slug)
+
+
+def test_the_bytes_of_an_image_are_part_of_the_digest_and_stored_once() -> None:
+    one, other = (
+        parse_suite(suite(case(f"data:image/png;base64,{base64.b64encode(data).decode()}"))) for data in (PNG, OTHER)
+    )
+    assert one.digest != other.digest
+    push_suite(document=suite(case(URL), case(URL, name="sea", reference=True)))
+    [stored] = ImageRecord.objects.all()
+    assert (stored.media_type, bytes(stored.data)) == ("image/png", PNG)
+    content = Case.objects.get(case_id="sky").content["messages"][0]["content"]
+    assert content[1]["image_url"]["url"] == f"sha256:{stored.digest}"
+    assert reference_suite(slug="pictures").n_cases == 1  # by digest: its image is there
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("picture.png", "the path of a file"),
+        ("http://example.com/a.png", "must be"),
+        ("data:image/svg+xml;base64,PHN2Zz4=", "must be"),
+        (URL.replace("png", "jpeg", 1), "is not what it says"),
+        ("data:image/png;base64,AAAA", "is not what it says"),
+        (f"data:image/png;base64,{'A' * 6_000_000}", "is larger than 4,194,304 bytes"),
+        (f"sha256:{'0' * 64}", "is not stored here"),
+    ],
+)
+def test_what_is_no_image_is_refused_and_nothing_is_stored(url: str, words: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        push_suite(document=suite(case(URL, name="good"), case(url)))
+    assert words in "".join(refused.value.fields.values())
+    assert not ImageRecord.objects.exists()
+    assert not Case.objects.exists()
+
+
+def test_an_external_endpoint_is_sent_the_image_and_our_engine_refuses_the_run(external: str) -> None:
+    push_suite(document=suite(case(URL, "https://example.com/b.png")))
+    create_profile(slug="pinned", title="", settings=DEFAULT_PROFILES["pinned"]["settings"])
+    rows.endpoint("ours")
+    with pytest.raises(InvalidInput) as refused:
+        create_run(suite="pictures", endpoint="ours", profile="pinned")
+    assert "Case sky has an image, which only an external endpoint takes" in refused.value.fields["endpoint"]
+
+    run: RunRecord = create_run(suite="pictures", endpoint=external, profile="pinned", repeats=1)
+    repeat = run.repeats.get()
+    request = make_request(case_to_decode(Case.objects.get(), repeat), {})
+    known: dict[str, Any] = {"model": "m", "extra_body": {}, "dialect": Dialect(), "is_vllm": False}
+    [message] = build(request, api="chat", **known).body["messages"]
+    assert [each.get("image_url", {}).get("url") for each in message["content"]] == [
+        None,
+        URL,
+        "https://example.com/b.png",
+    ]
+    [item] = build(request, api="responses", **known).body["input"]
+    assert [each["type"] for each in item["content"]] == ["input_text", "input_image", "input_image"]
+    assert item["content"][1]["image_url"] == URL
+
+
+def test_the_command_line_reads_files_next_to_the_suite(tmp_path: Path) -> None:
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "sky.png").write_bytes(PNG)
+    file = tmp_path / "suite.jsonl"
+    lines = [{"suite": {"scorer": {"kind": "exact"}}}, case("pictures/sky.png")]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    document = load_document(file)
+    assert document["cases"][0]["messages"][0]["content"][1] == part(URL)
+    with open_lines(file, slug="", title="") as opened:  # as a large file is sent
+        assert json.loads([*opened.lines][1]) == document["cases"][0]
+    (tmp_path / "pictures" / "sky.png").write_text("<svg/>", encoding="utf-8")
+    with pytest.raises(WrongUse, match=r"sky\.png is no image that can be sent"):
+        load_document(file)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_archive_has_the_images_and_the_suite_s_digest(external: str) -> None:
+    version, _ = push_suite(document=suite(case(URL)))
+    archive = RunArchive(
+        io.BytesIO(b"".join(run_archive(rows.finished_run(("blue",), version=version, on=external).pk)))
+    )
+    read = archive.suite()
+    assert read.digest == version.digest
+    assert [image.data for image in read.cases[0].images] == [PNG]
