@@ -7,7 +7,8 @@ from evalboard.contract.base import Contract, Count, Instant, says
 ACTORS = ("person", "token", "anonymous", "operator", "database")
 ACTS = ("created", "changed", "deleted", "signed_in", "sign_in_failed", "refused", "cut")
 KINDS_AUDITED = (
-    *("anchor set", "audit trail", "baseline", "comment", "end of the tour", "endpoint", "experiment", "follow"),
+    *("anchor set", "audit trail", "baseline", "comment", "deletion", "end of the tour", "endpoint", "experiment"),
+    "follow",
     *(
         "forced scoring",
         "import",
@@ -25,6 +26,7 @@ KINDS_AUDITED = (
         "release",
         "repeat",
         "replay",
+        "retention rule",
         "rollout series",
         "rollout step",
         "run",
