@@ -38,6 +38,8 @@ try:
             conn_health_checks=True,  # else the next request of each thread fails after a database restart
         )
     }
+    # Whether PgBouncer or another pooler gives each transaction a connection: then cursors do not outlive one.
+    DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = env.bool("EVALBOARD_DATABASE_POOLED", False)
     # Limit of one statement of the web server; 0: none. Other processes have no limit.
     STATEMENT_SECONDS = env.float("EVALBOARD_STATEMENT_SECONDS", 15.0, validate=validate.Range(min=0))
     # Wakes the workers of a team. Without Redis, workers poll the database every second.

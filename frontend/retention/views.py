@@ -1,4 +1,4 @@
-"""Retention: rules that delete old answers, what they would delete, what was deleted, and what suites take."""
+"""Show rules of retention, what they would delete, what was deleted, and what suites take."""
 
 from django import forms
 from django.contrib import messages

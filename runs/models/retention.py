@@ -6,7 +6,7 @@ from django.db.models.functions import Now
 
 
 class RetentionRuleRecord(models.Model):
-    """Delete something of runs that ended more than `days` ago, in one suite or all, with one label or any."""
+    """Delete something of runs that ended more than `days` ago, of one suite or label, or of any."""
 
     class What(models.TextChoices):
         """In the order in which rules delete: a run without texts has no traces either."""

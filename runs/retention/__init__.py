@@ -1,4 +1,4 @@
-"""Rules that delete old traces, texts and runs; the deletion of one case; tombstones; what suites take."""
+"""Rules that delete old traces, texts and runs; deletion of one case; what suites take."""
 
 from runs.retention.read import deletions, due_rows, rule_rows, storage_rows
 from runs.retention.retention import apply_rules, create_rule, delete_rule, purge_case

@@ -1,4 +1,4 @@
-"""Rules of retention and what they delete, for admins; tombstones, for everybody; the deletion of one case."""
+"""Rules of retention, and deletion of one case, for admins; tombstones, for everybody."""
 
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -19,7 +19,7 @@ class RetentionRuleIn(Strict):
     what = serializers.ChoiceField(list(WHAT))
     days = Whole()
     suite = Text(required=False)
-    label = Text(required=False)
+    label = Text(required=False)  # type: ignore[assignment]  # the base class has one, which a field replaces
 
 
 class CaseDeletionIn(Strict):

@@ -75,12 +75,14 @@ def deletion_row(deletion_id: int) -> contract.Deletion:
 
 def storage_rows() -> list[contract.SuiteStorage]:
     """Return what each suite's runs take, the largest first. It reads every response's row once."""
-    names = ("suite", "n_runs", "n_responses", "traces", "texts", "scores")
     with connection.cursor() as cursor:
         cursor.execute(STORAGE)
-        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-    sized = [{name: value if name == "suite" else int(value) for name, value in row.items()} for row in rows]
-    return [contract.SuiteStorage(**row) for row in sorted(sized, key=lambda row: -row["traces"] - row["texts"])]
+        rows = [(slug, *map(int, sizes)) for slug, *sizes in cursor.fetchall()]
+    rows.sort(key=lambda row: -row[3] - row[4])
+    return [
+        contract.SuiteStorage(suite=slug, n_runs=runs, n_responses=n, traces=traces, texts=texts, scores=scores)
+        for slug, runs, n, traces, texts, scores in rows
+    ]
 
 
 def _rule(rule: RetentionRuleRecord) -> contract.RetentionRule:

@@ -1,4 +1,4 @@
-"""Delete old traces, texts and runs by rules, and the texts of one case on request; a tombstone stays of each.
+"""Delete old traces, texts and runs by rules, and one case on request, leaving a tombstone.
 
 No rule touches a run that a baseline or a signed release depends on, nor one that waits for a comparison after a
 rotation. Scores, digests and provenance stay until a rule for whole runs deletes them.
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from django.db import connection, transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Greatest, Now
 
 from evalboard.core.errors import Conflict, InvalidInput
@@ -129,7 +129,7 @@ def apply_rules(*, limit: int = RUNS_AT_ONCE) -> int:
 def purge_case(
     *, suite: str, case_id: str, reason: str, voids_sign_offs: bool = False, user: Any = None
 ) -> list[DeletionRecord]:
-    """Delete the texts of one case: its prompt and target in every version of a suite, and all answers to it.
+    """Delete the texts of one case: in every version of a suite, with all answers to it.
 
     Its scores and digests stay. The reasons of its scores go, which changes the digests that a sign-off covers:
     voids_sign_offs says that this is known. Raises NotFound, InvalidInput without a reason, or Conflict where a run is
@@ -199,7 +199,7 @@ def _purge(case: Case, reason: str, user: Any) -> DeletionRecord:
 
 
 def _blank_slots(places: Any) -> None:
-    """Put empty traces in place of those at these slots; the other traces of their blocks keep their slots."""
+    """Put empty traces at these slots; the other traces of their blocks keep their slots."""
     slots: dict[int, set[int]] = {}
     for block_id, slot in places:
         slots.setdefault(block_id, set()).add(slot)
@@ -220,9 +220,9 @@ def _is_relied_on() -> Q:
     """Select runs that a baseline or a signed release depends on."""
     signed = GateRecord.objects.filter(Exists(SignOffRecord.objects.filter(release=OuterRef("release"))))
     return (
-        Exists(BaselineRecord.objects.filter(run=OuterRef("pk")))
-        | Exists(signed.filter(baseline_run=OuterRef("pk")))
-        | Exists(signed.filter(candidate_run=OuterRef("pk")))
+        Q(Exists(BaselineRecord.objects.filter(run=OuterRef("pk"))))
+        | Q(Exists(signed.filter(baseline_run=OuterRef("pk"))))
+        | Q(Exists(signed.filter(candidate_run=OuterRef("pk"))))
     )
 
 
@@ -241,8 +241,8 @@ def _due(rule: RetentionRuleRecord) -> QuerySet[RunRecord]:
         runs = runs.filter(labels__contains={name: value})
     if rule.what == What.RUNS:
         return runs.filter(gates_as_baseline=None, gates_as_candidate=None, rotation=None).order_by("pk")
-    gone = F("texts_deleted_at") if rule.what == What.TEXTS else F("traces_deleted_at")
-    return runs.filter(**{f"{gone.name}__isnull": True}).order_by("pk")
+    there = Q(texts_deleted_at=None) if rule.what == What.TEXTS else Q(traces_deleted_at=None)
+    return runs.filter(there).order_by("pk")
 
 
 def _size(run_id: int, what: str) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from runs.models import DeletionRecord, RunRecord
 
 
 def list_deletions(run: RunRecord, case_id: str | None = None) -> list[str]:
-    """Return a sentence for each deletion, newest first: of the run, and of one case of its suite version, or of all.
+    """Return a sentence for each deletion: of the run, and of one case of its suite version, or of all.
 
     A rule for texts deleted the traces too, so that the newest deletion of the run says it all.
     """

@@ -94,6 +94,7 @@ def test_nothing_lies_about_after_the_web_server_was_killed(web: Site, tmp_path:
     wait_for_end(reader)
 
 
+@pytest.mark.nightly
 def test_a_large_log_outlives_its_web_process_and_stores_nothing_where_it_is_killed(
     database_url: str, tmp_path: Path, nursery: Nursery
 ) -> None:

@@ -49,7 +49,7 @@ NOT_AUDITED = {
     "runs_lane": "whose turn it is in the queue",
     "runs_scheduledstart": "started by the scheduler; the schedule has lines",
     "runs_event": "the history of a run, which is a record itself",
-    "runs_case": PART + "; covered by the digest of the suite version",
+    "runs_case": PART + "; covered by the digest of the suite version; deleting its texts has a deletion",
     "runs_image": PART + "; named by its digest",
     "runs_uploadpart": PART,
     "runs_uploadedcase": DERIVED,
