@@ -37,7 +37,16 @@ from runs.models import (
     TraceBlock,
 )
 from runs.run import delete_judge_run, delete_run, label_problems, locked
-from runs.store import changes, history, packed_digest, require_first, require_row, take_as_long_as_it_takes
+from runs.store import (
+    changes,
+    delete_unused_images,
+    history,
+    packed_digest,
+    require_first,
+    require_row,
+    stored_digests,
+    take_as_long_as_it_takes,
+)
 
 What = RetentionRuleRecord.What
 ORDER = (What.RUNS, What.TEXTS, What.TRACES)  # what deletes most comes first: the rest is gone with it
@@ -190,8 +199,10 @@ def _purge(case: Case, reason: str, user: Any) -> DeletionRecord:
         n_bytes=n_bytes + len(str(case.content)),
         by=user,
     )
+    images = stored_digests(case.content["messages"])
     case.content = {"messages": [{"role": "user", "content": DELETED}], "target": None, "deleted": gone.pk}
     case.save(update_fields=["content"])
+    delete_unused_images(images)
     for run_id in runs.values_list("pk", flat=True):
         history.note(run_id, "case_deleted", f"The texts of case {case.case_id} were deleted: {reason}")
         changes.run_changed(run_id=run_id)

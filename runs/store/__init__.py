@@ -2,7 +2,7 @@
 
 from runs.store import bulk, changes, counters, history, imported, own_process, stored_columns, stored_traces, traces
 from runs.store.database_clock import DatabaseClock, database_now, instant
-from runs.store.images import keep_images, stored_digests, with_images
+from runs.store.images import delete_unused_images, keep_images, stored_digests, with_images
 from runs.store.imported import NOT_IN_LOG, PROMPT_FILTERED
 from runs.store.outage import Outage, notice
 from runs.store.own_process import own_place
@@ -50,6 +50,7 @@ __all__ = [
     "changes",
     "counters",
     "database_now",
+    "delete_unused_images",
     "history",
     "imported",
     "instant",

@@ -6,7 +6,7 @@ from typing import Any
 from evalboard.core.errors import InvalidInput
 from evalboard.core.images import STORED, Image, find_images, put_images
 from evalboard.core.suite import CaseDocument
-from runs.models import ImageRecord
+from runs.models import Case, ImageRecord
 
 
 def keep_images(cases: Iterable[CaseDocument]) -> None:
@@ -38,6 +38,14 @@ def with_images(messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, 
         return messages
     rows = ImageRecord.objects.filter(digest__in=digests).values_list("digest", "media_type", "data")
     return put_images(messages, {digest: Image(digest, kind, bytes(data)) for digest, kind, data in rows})
+
+
+def delete_unused_images(digests: Iterable[str]) -> None:
+    """Delete those of these images that no case names."""
+    for digest in digests:
+        named = [{"content": [{"image_url": {"url": f"{STORED}{digest}"}}]}]
+        if not Case.objects.filter(content__messages__contains=named).exists():
+            ImageRecord.objects.filter(pk=digest).delete()
 
 
 def stored_digests(messages: Iterable[Mapping[str, Any]]) -> list[str]:

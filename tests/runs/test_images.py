@@ -18,6 +18,7 @@ from evalboard.core.suite import parse_suite
 from runs.catalogue import create_endpoint, create_profile
 from runs.exports import run_archive
 from runs.models import Case, ImageRecord, RunRecord
+from runs.retention import purge_case
 from runs.run import create_run
 from runs.suites import push_suite, reference_suite
 from runs.work.read import case_to_decode
@@ -133,3 +134,11 @@ def test_an_archive_has_the_images_and_the_suite_s_digest(external: str) -> None
     read = archive.suite()
     assert read.digest == version.digest
     assert [image.data for image in read.cases[0].images] == [PNG]
+
+
+def test_an_image_is_deleted_with_the_last_case_that_has_it() -> None:
+    push_suite(document=suite(case(URL), case(URL, name="sea")))
+    purge_case(suite="pictures", case_id="sky", reason="It shows a person.")
+    assert ImageRecord.objects.exists()
+    purge_case(suite="pictures", case_id="sea", reason="It shows a person.")
+    assert not ImageRecord.objects.exists()
