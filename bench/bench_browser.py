@@ -168,8 +168,10 @@ def _load(browser: Browser, web: Site, page: Page) -> Load:
 
 
 def _chromium() -> str:
-    names = (os.environ.get("CHROMIUM") or "chromium", "chromium-browser", "google-chrome")
+    names = (os.environ.get("CHROMIUM") or "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     found = next((path for path in map(shutil.which, names) if path), None)
     if found is None:
-        raise FileNotFoundError("No Chromium; Debian has it as the package `chromium`, or set CHROMIUM to its path.")
+        raise FileNotFoundError(
+            "No Chromium; Debian has it as the package `chromium-headless-shell`, or set CHROMIUM to its path."
+        )
     return found

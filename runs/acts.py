@@ -342,7 +342,7 @@ def _judge(run: RunRecord) -> No | None:
         return no
     if not run.is_terminal:
         return No(f"{_state(run)}; a release judges runs that have ended.")
-    if run.judgings.filter(status=JudgingRecord.Status.RUNNING).exists():
+    if run.is_judged and run.judgings.filter(status=JudgingRecord.Status.RUNNING).exists():
         return No(f"A judge scores run {run.pk} again; judge it as a release when that has ended.")
     judged = run.repeats.filter(cases=None).exclude(status__in=RepeatRecord.WITHOUT_SCORE)
     if judged.exists():

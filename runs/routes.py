@@ -101,6 +101,7 @@ urlpatterns = [
     path("imports/<int:import_id>/", imports.import_detail, name="import"),
     path("imports/readings/<int:reading_id>/", imports.import_reading, name="import_reading"),
     path("probes/", probes.probe_list, name="probes"),
+    path("probes/estimate/", probes.estimate, name="probe_estimate"),
     path("probes/<int:probe_id>/", probes.probe_detail, name="probe"),
     path("vendors/", probes.vendors, name="vendors"),
     path("probes/<int:probe_id>/calls/", probes.call_list, name="probe_calls"),

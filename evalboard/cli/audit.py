@@ -1,6 +1,8 @@
 """`evalboard audit` prints and checks the audit trail; `evalboard comment` writes comments."""
 
 import json
+from codecs import iterdecode
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,20 +29,20 @@ def audit(
     file: Annotated[
         Path | None, typer.Option("--verify-file", metavar="FILE", help="Check an exported file instead, offline.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result of a check as JSON.")] = False,
 ) -> None:
     """Print the audit trail as JSON lines, oldest first, or check that no line was changed or removed."""
     if file is not None:
-        _report(**_check_file(file))
+        _report(_check_file(file), as_json=as_json)
         return
     given = {"person": person, "act": act, "kind": kind, "subject": subject, "at": at}
     with connect() as client:
         if verify:
-            checked = client.audit_check().value
-            _report(checked.n_lines, checked.last, checked.digest, checked.problem, checked.sealed_to)
+            _report(client.audit_check().json, as_json=as_json)
             return
         filters = {name: value for name, value in given.items() if value}
         with client.download("/audit/lines.jsonl", JSON_LINES, filters) as download:
-            for part in download.parts:
+            for part in iterdecode(download.parts, "utf-8"):
                 typer.echo(part, nl=False)
 
 
@@ -54,15 +56,16 @@ def _check_file(file: Path) -> dict[str, Any]:
         raise WrongUse(f"{file} cannot be read: {problem}.") from problem
     except (KeyError, TypeError, AttributeError) as problem:
         raise WrongUse(f"{file} is no export of the audit trail: a line lacks {problem}.") from problem
-    return {"n_lines": chain.n_lines, "last": chain.last, "digest": chain.digest, "problem": chain.problem}
+    return asdict(chain)
 
 
-def _report(n_lines: int, last: int | None, digest: str, problem: str, sealed_to: int | None = None) -> None:
-    if problem:
-        typer.echo(f"The audit trail was changed. {problem}")
+def _report(checked: dict[str, Any], *, as_json: bool) -> None:
+    sealed = f" Lines up to {checked['sealed_to']} are sealed." if checked.get("sealed_to") else ""
+    whole = f"{counted(checked['n_lines'], 'line')}, whole.{sealed} Line {checked['last']}: {checked['digest']}"
+    text = f"The audit trail was changed. {checked['problem']}" if checked["problem"] else whole
+    typer.echo(json.dumps(checked) if as_json else text)
+    if checked["problem"]:
         raise typer.Exit(FAILED)
-    sealed = "" if sealed_to is None else f" Lines up to {sealed_to} are sealed."
-    typer.echo(f"{counted(n_lines, 'line')}, whole.{sealed} Line {last}: {digest}" if n_lines else "There is no line.")
 
 
 def comment(

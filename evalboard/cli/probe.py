@@ -31,7 +31,8 @@ def probe(
     kind: Annotated[
         str,
         typer.Option(
-            metavar="seed|batch|routing|canary|capability|determinism|audit|verify|vendor", help="The kind of probe."
+            metavar="seed|batch|routing|canary|capability|determinism|audit|verify|vendor|border",
+            help="The kind of probe.",
         ),
     ] = "",
     profile: Annotated[str, typer.Option(help="The profile to use; default: chosen by the server.")] = "",
@@ -41,19 +42,29 @@ def probe(
         typer.Option("--set", metavar="NAME=VALUE", help="One parameter, such as copies=200; can be repeated."),
     ] = None,
     show: Annotated[str, typer.Option(metavar="ID", help="Show an earlier probe.")] = "",
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Print the calls, tokens and price of the probe, and start nothing.")
+    ] = False,
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the probe as JSON when it has ended.")] = False,
 ) -> None:
     """Probe an endpoint: its seeds, batching, backends, changes, honoured parameters or weights."""
     if show:
-        if any((endpoint, kind, profile, parameters, set_)):
+        if any((endpoint, kind, profile, parameters, set_, estimate)):
             raise typer.BadParameter("Use it without other arguments.", param_hint="--show")
         parse_id(show, "--show")
     elif not endpoint or not kind:
         raise typer.BadParameter("Give the endpoint's slug and a kind.", param_hint="ENDPOINT --kind")
     body: dict[str, Any] = {"endpoint": endpoint, "kind": kind, "parameters": _parse_parameters(parameters, set_ or [])}
+    body |= {"profile": profile} if profile else {}
     with connect() as client:
-        probe_id = show or client.create_probe(body | ({"profile": profile} if profile else {})).value.id
+        if not show and (estimate or kind == "border"):
+            expected = client.probe_estimate(body)
+            if estimate:
+                typer.echo(json.dumps(expected.json, ensure_ascii=False) if as_json else expected.value.sentence)
+                return
+            typer.echo(expected.value.sentence, err=True)
+        probe_id = show or client.create_probe(body).value.id
         answer = follow_to_end(
             lambda: client.probe(probe_id),
             probe_progress,

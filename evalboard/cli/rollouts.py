@@ -36,7 +36,7 @@ def rollouts(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the series or its steps as JSON.")] = False,
 ) -> None:
-    """Show how far samplers are from their trainers, step by step; exit with 1 if a step is over its limit."""
+    """Show how far a sampler is from its trainer, step by step; exit with 1 if a step is over its limit."""
     with connect() as client:
         if not series:
             print_list(client.rollouts(), _cells, empty="No training run has logged a step.", as_json=as_json)

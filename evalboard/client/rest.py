@@ -23,7 +23,7 @@ from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.imports import Import, ImportReading
 from evalboard.contract.judge import Judging
 from evalboard.contract.labels import RunLabels
-from evalboard.contract.probe import Probe
+from evalboard.contract.probe import Probe, ProbeEstimate
 from evalboard.contract.release import Release, ReleaseRow, Settle
 from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
@@ -106,6 +106,10 @@ class RestClient:
 
     def create_probe(self, body: Mapping[str, Any]) -> Answer[Probe]:
         return self.post(Probe, "/probes/", body)
+
+    def probe_estimate(self, body: Mapping[str, Any]) -> Answer[ProbeEstimate]:
+        """Return what a probe would take; the body is that of `create_probe`."""
+        return self.post(ProbeEstimate, "/probes/estimate/", body)
 
     def vendor_card(self, **query: str) -> Answer[VendorCard]:
         return self.get(VendorCard, "/vendors/", query)

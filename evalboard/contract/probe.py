@@ -96,6 +96,16 @@ class Probe(ProbeAsked):
     prompts: tuple[str, ...] = page_only  # the last message of each
 
 
+class ProbeEstimate(Contract):
+    """What a probe would take, before it starts."""
+
+    n_calls: Annotated[int, says(minimum=0, description="by each worker, for a probe of each worker")]
+    n_tokens: Annotated[int, says(minimum=0, description="at most, of prompts and answers together")]
+    is_search: Annotated[bool, says(description="of `border`: it searches for prompts, as none are known to be split")]
+    cost: Annotated[CostEstimate | None, says(description="null: the endpoint has no price")]
+    sentence: str
+
+
 class ProbesHeld(ProbeFinding):
     """A comparison of two batch probes, the older one first; `numbers` in that order."""
 

@@ -15,6 +15,7 @@ class ProbeKind(StrEnum):
     AUDIT = "audit"
     VERIFY = "verify"
     VENDOR = "vendor"
+    BORDER = "border"
 
 
 # Look at every bit of an answer, and not at its text alone.
@@ -22,4 +23,4 @@ EXACT = frozenset({ProbeKind.DETERMINISM, ProbeKind.AUDIT})
 # Probes of every worker of the pool, one after the other, unless the server is external.
 OF_EACH_WORKER = frozenset({ProbeKind.ROUTING, ProbeKind.DETERMINISM, ProbeKind.AUDIT})
 # Ask external servers alone, and choose all of their sampling: nothing of the profile's is sent.
-OF_EXTERNAL_SERVERS = frozenset({ProbeKind.CAPABILITY, ProbeKind.VENDOR})
+OF_EXTERNAL_SERVERS = frozenset({ProbeKind.CAPABILITY, ProbeKind.VENDOR, ProbeKind.BORDER})

@@ -1,4 +1,4 @@
-"""Rollouts of a training loop, step by step: how far the sampler was from the trainer (docs/forced.md)."""
+"""Steps of a training loop: how far its sampler was from its trainer (docs/forced.md)."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Measure one training step from the tensors that its trainer holds (docs/forced.md).
+"""Measure how far sampler and trainer are apart in one training step (docs/forced.md).
 
 r is a token's probability on the trainer divided by the sampler's. Tensors are of torch, numpy or lists: torch is never
 imported. Everything is vectorised: 256 × 1,024 tokens take some 20 ms of a processor.
@@ -99,7 +99,7 @@ def find_log_ratios(on_sampler: Numbers, on_reference: Numbers) -> Numbers:
 
 
 def estimate_k3(log_ratios: Numbers) -> tuple[Numbers, Numbers]:
-    """Return r − 1 and the estimate r − 1 − log r of the KL at each token, float64[n] each (Schulman, 2020)."""
+    """Return r − 1, and r − 1 − log r, which estimates the KL at each token (Schulman, 2020)."""
     excess = np.expm1(np.minimum(log_ratios, MAX_EXPONENT / 2))  # exact where r is nearly 1
     return excess, np.maximum(excess - log_ratios, 0.0)  # rounding alone makes it negative
 
@@ -175,7 +175,7 @@ def _read_array(value: Any) -> NDArray[Any]:
 
 
 def _find_error(k3: Numbers, rows: NDArray[np.int64], n_responses: int, mean: float) -> float | None:
-    """Return the standard error of the mean of all tokens, from how responses differ; None of fewer than two."""
+    """Return the standard error of the mean over responses; None of fewer than two."""
     n_used = len(np.unique(rows))
     if n_used < 2:
         return None

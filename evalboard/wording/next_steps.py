@@ -144,7 +144,7 @@ STEPS = Messages(
             "draw_again": "Run the {sides:list} again. A new run gives each repeat its own seeds.",
             "run_uncached": "Run the eval again with every cache off, in the tool and in the gateway. Import that log.",
             "pin_backend": "Run the eval again pinned to one backend, with no fallback. Import that log.",
-            "judge_more": "Most of the noise is the judge's. Let it judge each answer 3 or 5 times (`draws` of the "
+            "judge_more": "Most of the noise is the judge's. Let it judge each answer 3 or 5 times (draws of the "
             "suite's judge), or use a steadier judge. Then run both sides again.",
             "pin_endpoint": "Add the endpoint again with an extra body or header that names one backend. Then run both "
             "sides there: evalboard endpoint add NAME --extra-body JSON.",

@@ -22,6 +22,15 @@ SHOWN_NAME = 60  # of what names a backend, an address perhaps
 MAX_SHOWN = 4  # stacks
 
 
+def describe_estimate(n_calls: int, n_tokens: int, cost: str, *, is_search: bool) -> str:
+    """Say what a probe would take before it starts. cost: in a sentence, "" without a price."""
+    if not n_calls:
+        return "It starts runs and forced scorings; their calls depend on the suite."
+    what = "It searches for prompts whose first word is split. " if is_search else ""
+    money = cost or "The endpoint has no price, so the amount is unknown."
+    return f"{what}It makes {counted(n_calls, 'call')} with at most {counted(n_tokens, 'token')} in all. {money}"
+
+
 def describe_finding(kind: str, state: str, numbers: Numbers) -> str:
     """Describe a probe's result. state: as `evalboard.core.probes` judged; numbers: its figures."""
     if state == "incomplete":
@@ -381,6 +390,44 @@ def _vendor(numbers: Numbers) -> str:
     return " ".join([judged, *parts, "The vendor card compares the others with a reference."])
 
 
+# --- border
+
+
+def _border_found(numbers: Numbers) -> str:
+    n_split, n = len(numbers["kept"]), numbers["n_prompts"]
+    return (
+        f"{n_split} of {counted(n, 'prompt')} have a first word that is split: the commonest has at most "
+        f"{percent(max(numbers['top_shares']))}. The next border probe of this endpoint watches them."
+    )
+
+
+def _border_none(numbers: Numbers) -> str:
+    return (
+        f"Too few of {counted(numbers['n_prompts'], 'prompt')} have a first word that is split, so there is nothing to "
+        "watch. Search among prompts of your own, or at a higher temperature."
+    )
+
+
+def _border_too_few(numbers: Numbers) -> str:
+    return f"{capital(counted(numbers['n_more'], 'more probe'))} of the same prompts will tell. Schedule one an hour."
+
+
+def _border_stable(numbers: Numbers) -> str:
+    return (
+        f"First words are split as in {counted(numbers['n_earlier'], 'earlier probe')}. Without a change, at most 1 of "
+        "100 series of 1,000 rounds is called changed."
+    )
+
+
+def _border_changed(numbers: Numbers) -> str:
+    window = min(numbers["windows"], key=lambda each: each["p_value"])
+    newest = "this probe" if window["n_probes"] == 1 else f"the newest {window['n_probes']} probes"
+    return (
+        f"First words are split otherwise in {newest} than in {counted(window['n_earlier'], 'probe')} before: "
+        f"{p_value(window['p_value'])} by chance. Another model, or other weights, sampling or template answer."
+    )
+
+
 # What it takes to say anything, as the rest of "a finding needs …".
 NEEDED = {
     "seed": "half of the calls, and two of each group for one prompt",
@@ -391,6 +438,7 @@ NEEDED = {
     "audit": "half of the calls",
     "vendor": "half of the calls, answered or refused, and at least one of them answered",
     "capability": "half of the calls, answered or refused, and at least one of them answered",
+    "border": "half of the calls",
 }
 SENTENCES: dict[str, Messages] = {
     "seed": Messages(
@@ -459,6 +507,14 @@ SENTENCES: dict[str, Messages] = {
         {
             ("capability", "asserts"): {"checked": _capability},
             ("capability", "denies"): {"ignores": _capability},
+        },
+    ),
+    "border": Messages(
+        "probe_border",
+        {
+            ("border", "asserts"): {"found": _border_found, "stable": _border_stable},
+            ("border", "denies"): {"changed": _border_changed},
+            ("border", "unknown"): {"too_few": _border_too_few, "none_found": _border_none},
         },
     ),
     "vendor": Messages(

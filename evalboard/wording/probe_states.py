@@ -100,6 +100,19 @@ STATES: dict[str, dict[str, StateWords]] = {
         "too_few": StateWords("Too few runs yet", "early", "Ask the same again a few times a day."),
         "incomplete": INCOMPLETE,
     },
+    "border": {
+        "found": StateWords("Prompts found", "early", "Start another border probe, or schedule one an hour."),
+        "none_found": StateWords("No split prompts", "unsettled", "Search among prompts of your own."),
+        "stable": StateWords("Stable", "good"),
+        "changed": StateWords(
+            "Changed",
+            "bad",
+            "Ask who serves it what changed, and run the baselines of this endpoint again. The next probes begin anew; "
+            "search again if few prompts are still split.",
+        ),
+        "too_few": StateWords("Too few probes yet", "early", "Start the same again, or schedule one an hour."),
+        "incomplete": INCOMPLETE,
+    },
     "determinism": {
         "certified": StateWords("Certified", "good"),
         "bits_move": StateWords(

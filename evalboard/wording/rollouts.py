@@ -1,4 +1,4 @@
-"""What a training step comes to: its limits, its worst token, and the checks of its distribution and routing."""
+"""Sentences about a training step: its limits, its worst token and its further checks."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 
 from evalboard.contract.catalogue import Endpoint
+from evalboard.core.cost import parse_price
 from evalboard.wording.probe_states import DAILY_CHECK_COST
 from frontend.shell.forms import JSONText, PlainForm, endpoint_choices
 from frontend.templatetags.drawing import as_json
@@ -32,12 +33,22 @@ class HeaderLines(forms.CharField):
         return headers
 
 
+class PriceText(forms.CharField):
+    """A price as `evalboard endpoint set --price` takes it; None if blank."""
+
+    def clean(self, value: Any) -> dict[str, str] | None:
+        text = super().clean(value).strip()
+        return parse_price(text) if text else None
+
+
 def remote_fields(base: Endpoint) -> dict[str, Any]:
     """Return the form's fields filled in from an external endpoint, without its name."""
     headers = (base.headers or {}).items()
     lines = [f"{name}: {text if isinstance(text, str) else f'${text.env}'}" for name, text in headers]
+    price = base.price.to_json() if base.price else {}
     return {
         **{name: getattr(base, name) for name in COPIED},
+        "price": ",".join(f"{name}={value}" for name, value in price.items() if value is not None),
         "model_name": base.model.address,
         "headers": "\n".join(lines),
         "extra_body": as_json(base.extra_body) if base.extra_body else "",
@@ -120,6 +131,13 @@ class RemoteEndpointForm(PlainForm):
         min_value=1, required=False, label="Calls per minute", help_text="Over all workers. Blank: no limit."
     )
     pool = forms.CharField(max_length=40, initial="default", help_text="The pool of workers that make the calls.")
+    price = PriceText(
+        required=False,
+        max_length=200,
+        label="Price of a million tokens",
+        widget=forms.TextInput(attrs={"placeholder": "input=2.50,output=10,currency=USD", "spellcheck": "false"}),
+        help_text="input and output, and where they differ cached and reasoning. Blank: not known.",
+    )
     headers = HeaderLines(
         required=False,
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),

@@ -11,7 +11,7 @@ from evalboard.contract.verification import Verification
 from evalboard.wording.audit import describe_place, name_worker
 from evalboard.wording.capability import STATE_WORDS
 from evalboard.wording.determinism import describe_condition
-from evalboard.wording.numbers import capital, counted, points
+from evalboard.wording.numbers import capital, counted, p_value, points
 from evalboard.wording.vendors import LABELS as VENDOR_LABELS
 from evalboard.wording.vendors import STATE_WORDS as VENDOR_STATES
 from evalboard.wording.vendors import describe_vendor_row
@@ -361,6 +361,33 @@ def _vendor(numbers: Numbers) -> list[NumberRow]:
     ]
 
 
+def _border(numbers: Numbers) -> list[NumberRow]:
+    if "kept" in numbers:
+        return [NumberRow("prompts that are split", _of(len(numbers["kept"]), numbers["n_prompts"]))]
+    rows = [NumberRow("earlier probes of the same", count(numbers["n_earlier"]))]
+    for window in numbers["windows"]:
+        n = window["n_probes"]
+        what = f"{count(window['n_calls'])} calls, against {count(window['n_earlier'])} earlier probes"
+        name = "p, this probe" if n == 1 else f"p, the newest {n} probes"
+        rows.append(NumberRow(name, p_value(window["p_value"]), what))
+    return rows
+
+
+def _border_tables(numbers: Numbers, prompts: Sequence[str], stacks: Stacks) -> list[Table]:
+    split = set(numbers.get("kept", ()))
+    rows = tuple(
+        (prompt_name(row["prompt"], prompts), _words_of(row["counts"]), "kept" if row["prompt"] in split else "")
+        for row in numbers["words"]
+    )
+    return [Table("First words", ("Prompt", "Words", ""), rows, is_text=True)]
+
+
+def _words_of(counts: Mapping[str, int]) -> str:
+    """Return the commonest words with how often each came."""
+    order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{word or 'nothing'} {n}" for word, n in order[:6])
+
+
 ROWS: dict[str, Callable[[Numbers], list[NumberRow]]] = {
     "seed": _seed,
     "batch": _batch,
@@ -369,6 +396,7 @@ ROWS: dict[str, Callable[[Numbers], list[NumberRow]]] = {
     "determinism": _determinism,
     "capability": _capability,
     "vendor": _vendor,
+    "border": _border,
 }
 TABLES: dict[str, Callable[[Numbers, Sequence[str], Stacks], list[Table]]] = {
     "seed": _seed_tables,
@@ -376,6 +404,7 @@ TABLES: dict[str, Callable[[Numbers, Sequence[str], Stacks], list[Table]]] = {
     "audit": _audit_tables,
     "canary": _canary_tables,
     "determinism": _determinism_tables,
+    "border": _border_tables,
 }
 
 

@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from evalboard.contract.probe import Probe
+from evalboard.contract.probe import Probe, ProbeEstimate
 from evalboard.contract.verification import read_finding
 from evalboard.core import table
 from evalboard.wording.capability import LABELS, describe_parameter
@@ -35,6 +35,7 @@ from runs.probes import (
     comparable_batches,
     compare_batches,
     create_probe,
+    estimate_probe,
     probe_tokens,
     read_stacks,
     read_vendor_card,
@@ -121,15 +122,14 @@ def probes(request: HttpRequest) -> HttpResponse:
         return _list(request, ProbeForm(initial=wanted, **choices))
     form = ProbeForm(request.POST, **choices)
     if form.is_valid():
-        asked_for = form.cleaned_data
         with blaming(form):
-            probe = create_probe(
-                endpoint=asked_for["endpoint"],
-                kind=asked_for["kind"],
-                profile=asked_for["profile"] or None,
-                parameters=asked_for["parameters"],
-                user=request.user,
-            )
+            order = {**form.cleaned_data, "profile": form.cleaned_data["profile"] or None}
+            if "price" in request.POST or order["kind"] == ProbeRecord.Kind.BORDER:
+                expected = estimate_probe(**order)
+                # A search is confirmed by its price: the button that starts it says how many calls were shown.
+                if request.POST.get("calls") != str(expected.n_calls):
+                    return _list(request, form, expected=expected)
+            probe = create_probe(**order, user=request.user)
             messages.success(request, f"Probe {probe.pk} is queued; this page follows it.")
             return redirect("probe", probe_id=probe.pk)
     form.mark_problems()
@@ -171,7 +171,9 @@ def vendors(request: HttpRequest) -> HttpResponse:
     return render(request, "probes/vendors.html", {"form": form}, status=422)
 
 
-def _list(request: HttpRequest, form: ProbeForm, *, status: int = 200) -> HttpResponse:
+def _list(
+    request: HttpRequest, form: ProbeForm, *, status: int = 200, expected: ProbeEstimate | None = None
+) -> HttpResponse:
     # What a form that was sent back has in it is no filter.
     query = request.GET if request.method != "POST" else {}
     filters = read_filters(
@@ -190,6 +192,7 @@ def _list(request: HttpRequest, form: ProbeForm, *, status: int = 200) -> HttpRe
         "finding": words.describe_list(shown.rows) if shown.rows and is_all else None,
         "may_probe": may(request.user, RUN),
         "form": form,
+        "expected": expected,
     }
     is_moving = any(not row.is_terminal for row in shown.rows)
     return answer_list(request, "probes/list.html", "probes/_rows.html", page, is_moving=is_moving, status=status)

@@ -48,6 +48,7 @@ QUESTIONS = Messages(
             "capability": "which parameters does an external server honour?",
             "verify": "does it serve the weights of its reference?",
             "vendor": "does an external server serve a model as others do?",
+            "border": "has it changed, by texts alone?",
         },
     },
 )
@@ -63,6 +64,8 @@ METHODS = Messages(
             "and long prompts.",
             "audit": "Each worker decodes chosen cases; answers are compared between workers and with the audit "
             "before.",
+            "border": "First, 80 prompts are searched for those whose first word is split, in 640 calls. Later probes "
+            "ask these again and compare the splits.",
             "vendor": "Tools, schemas, streams, long prompts and texts are tried; the vendor card compares endpoints.",
             "capability": "A few calls test one parameter each: honoured, refused or ignored.",
             "verify": "Its answers and answers of known origin are scored on the reference, token by token.",

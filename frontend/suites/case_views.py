@@ -58,8 +58,7 @@ def case(request: HttpRequest, slug: str, case: str) -> HttpResponse:
 def image(request: HttpRequest, digest: str) -> HttpResponse:
     """Return an image of a suite. Its type is one of four that a browser draws and never runs."""
     row = get_object_or_404(ImageRecord, pk=digest)
-    headers = {"Cache-Control": "private, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
-    return HttpResponse(bytes(row.data), content_type=row.media_type, headers=headers)
+    return HttpResponse(bytes(row.data), content_type=row.media_type)
 
 
 def _decode(request: HttpRequest, slug: str, case: str) -> HttpResponse:

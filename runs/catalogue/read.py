@@ -53,6 +53,7 @@ def endpoint_row(endpoint: EndpointRecord) -> contract.Endpoint:
 def endpoint_fields(endpoint: EndpointRecord) -> dict[str, Any]:
     """Return the fields of `EndpointRecord`, which a longer answer has too."""
     is_remote = endpoint.is_remote
+    is_of_hub = endpoint.engine == EndpointRecord.Engine.VLLM and bool(endpoint.model_repo)
     reference, bypass = endpoint.reference, endpoint.bypass
     rests_until = endpoint.rests_until
     rests = rests_until is not None and rests_until > timezone.now()
@@ -68,7 +69,7 @@ def endpoint_fields(endpoint: EndpointRecord) -> dict[str, Any]:
         "pool": endpoint.pool,
         "base_url": endpoint.base_url if is_remote else None,
         "api": endpoint.api if is_remote else None,
-        "auth": endpoint.auth if is_remote or endpoint.model_repo else None,
+        "auth": endpoint.auth if is_remote or is_of_hub else None,
         "headers": {name: _header(value) for name, value in endpoint.headers.items()} if is_remote else None,
         "extra_body": endpoint.extra_body if is_remote else None,
         "endings": endpoint.endings,

@@ -54,7 +54,7 @@ def comment_rows(kind: str = "", name: str = "") -> RecordList[Comment]:
     """Return comments newest first: of one subject, of a kind, or all. Raises InvalidInput or NotFound."""
     comments = CommentRecord.objects.select_related(*RELATED)
     if name and not kind:
-        raise InvalidInput("The query is not valid.", fields={"kind": "Give it with `name`."})
+        raise InvalidInput("The query is not valid.", fields={"kind": "Give it with name."})
     if name:
         comments = comments.filter(**_subject(kind, name))
     elif kind:

@@ -108,16 +108,16 @@ def newest_judgings(
 ) -> dict[tuple[int, int], Scorer]:
     """Return by (run, scorer) under which scorer a judge scored the run last, where it was asked again.
 
-    scorers: of suites. before: when it was asked at the latest; None for no limit.
+    scorers: of suites. before: when it had ended at the latest; None for no limit.
     """
     judges = {each.digest: each.pk for each in scorers if scoring.is_judged(each.spec)}
     if not judges:
         return {}
     known = JudgingRecord.objects.filter(run__in=[run.pk for run in runs], status=JudgingRecord.Status.FINISHED)
     if before is not None:
-        known = known.filter(created_at__lte=before)
+        known = known.filter(finished_at__lte=before)
     newest: dict[tuple[int, int], Scorer] = {}
-    for record in known.select_related("scorer").order_by("created_at", "pk"):
+    for record in known.select_related("scorer").order_by("finished_at", "pk"):
         judge = judges.get(first_digest(record.scorer))
         if judge is not None:
             newest[record.run_id, judge] = record.scorer

@@ -455,7 +455,7 @@ class Migration(migrations.Migration):
                 ('n_crashes', models.PositiveIntegerField(db_default=0, default=0)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('finished_at', models.DateTimeField(null=True)),
-                ('kind', models.CharField(choices=[('seed', 'Seed'), ('batch', 'Batch'), ('routing', 'Routing'), ('canary', 'Canary'), ('capability', 'Capability'), ('determinism', 'Determinism'), ('audit', 'Audit'), ('verify', 'Verify'), ('vendor', 'Vendor')], max_length=20)),
+                ('kind', models.CharField(choices=[('seed', 'Seed'), ('batch', 'Batch'), ('routing', 'Routing'), ('canary', 'Canary'), ('capability', 'Capability'), ('determinism', 'Determinism'), ('audit', 'Audit'), ('verify', 'Verify'), ('vendor', 'Vendor'), ('border', 'Border')], max_length=20)),
                 ('parameters', models.JSONField()),
                 ('answers', models.JSONField(default=list)),
                 ('finding', models.JSONField(null=True)),

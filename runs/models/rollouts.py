@@ -20,7 +20,7 @@ class RolloutSeriesRecord(models.Model):
 
 
 class RolloutStepRecord(models.Model):
-    """A step as it was logged last. figures: `contract.rollouts.RolloutFigures`; what charts read are columns too."""
+    """A step as it was logged last. figures: `contract.rollouts.RolloutFigures`."""
 
     series = models.ForeignKey(RolloutSeriesRecord, on_delete=models.CASCADE, related_name="steps", db_index=False)
     step = models.PositiveBigIntegerField()

@@ -1,12 +1,17 @@
 """REST of probes: request, follow and list them, and read their calls."""
 
-from evalboard.contract.probe import KINDS, Probe, ProbeCall, ProbeRow, ProbesHeld
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from evalboard.contract.probe import KINDS, Probe, ProbeCall, ProbeEstimate, ProbeRow, ProbesHeld
 from evalboard.contract.vendors import VendorCard
-from runs.api.describe import one_of, text
-from runs.api.resource import Resource, get, serve
-from runs.api.serializers import Object, Strict, Text
+from runs.access import READ
+from runs.api import wire
+from runs.api.describe import describe, one_of, text
+from runs.api.resource import Resource, get, resource, serve
+from runs.api.serializers import Object, Strict, Text, read_body
 from runs.probes import read as probes
-from runs.probes.probes import create_probe
+from runs.probes.probes import create_probe, estimate_probe
 from runs.probes.read_batches import compare_batches
 from runs.probes.vendors import read_vendor_card
 
@@ -35,6 +40,15 @@ probe_list = serve(
     ),
     PROBE.made("Probe an endpoint", ProbeIn, create_probe, refuses=[404, 409, 422]),
 )
+
+
+@resource(POST=READ)
+@describe("POST", "What a probe would take", name="probe_estimate", body=ProbeIn, answer=ProbeEstimate, refuses=[404])
+def estimate(request: Request) -> Response:
+    """POST returns the calls, tokens and money of a probe, with a probe's body, and stores nothing."""
+    return wire.answer(estimate_probe(**read_body(ProbeIn, request)), request)
+
+
 probe_detail = serve(PROBE.one("A probe, as far as it is"))
 call_list = serve(PROBE.listed("probe_calls", "A probe's calls in the order of sending", ProbeCall, probes.probe_calls))
 against = serve(get("probes_held", "Two batch probes compared", ProbesHeld, compare_batches, refuses=[409]))

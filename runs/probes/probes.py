@@ -16,10 +16,13 @@ from django.db.models.functions import Now
 
 from evalboard import wings
 from evalboard.contract.base import write_instant
+from evalboard.contract.probe import ProbeEstimate
 from evalboard.contract.probe_kinds import OF_EACH_WORKER, OF_EXTERNAL_SERVERS
 from evalboard.core.errors import InvalidInput
 from evalboard.core.probes import (
+    BORDER,
     CANARY_CHANGES,
+    MAX_EARLIER,
     ProbeExchange,
     ProbeResult,
     choose_sampling,
@@ -27,6 +30,7 @@ from evalboard.core.probes import (
     dump_call,
     judge_audit_probe,
     judge_batch_probe,
+    judge_border_probe,
     judge_canary_probe,
     judge_capability_probe,
     judge_determinism_probe,
@@ -51,7 +55,7 @@ from runs.models import (
 )
 from runs.pairs.pair_facts import find_names, read_stacks
 from runs.probes.nodes import describe_nodes, name_incidents
-from runs.probes.read import asked_cases, probe_tokens
+from runs.probes.read import asked_cases, estimate_calls, probe_tokens
 from runs.run import named_endpoint, named_suite_version, newest_profile
 from runs.store import storable
 from runs.webhooks import news
@@ -68,7 +72,9 @@ from runs.work import (
 )
 
 # A batch probe looks at what batching does, so requests must share steps.
-DEFAULT_PROFILES = {ProbeRecord.Kind.BATCH: "fast"}
+# A border probe makes many calls, and their batching is part of what it measures.
+DEFAULT_PROFILES = {ProbeRecord.Kind.BATCH: "fast", ProbeRecord.Kind.BORDER: "fast"}
+NOT_AROUND = (ProbeRecord.Kind.VENDOR, ProbeRecord.Kind.BORDER)  # a card compares; each has prompts of its own
 DEFAULT_PROFILE = "pinned"
 EARLIER_CANARIES = 60  # more than a canary is compared with
 INCIDENTS = ("differs", "stacks_differ")  # states of an audit that webhooks are told of
@@ -99,9 +105,7 @@ def create_probe(
     do not exist, InvalidInput with fields, and ProfileRefused when every worker seen lately says that its hardware
     cannot honour the profile; for a verification, whose runs are asked for at once, what `create_run` raises.
     """
-    target = named_endpoint(endpoint)
-    complete = complete_parameters(kind, parameters)
-    decoding = newest_profile(profile or DEFAULT_PROFILES.get(ProbeRecord.Kind(kind), DEFAULT_PROFILE))
+    target, decoding, complete = _complete(endpoint, kind, profile, parameters)
     course = _find_course(kind)
     if course is not None:
         complete = course.complete(target, complete)
@@ -122,10 +126,53 @@ def create_probe(
         if course is not None:
             course.begin(probe)
             return probe  # the reference says more than a bypass would
-        around = target.bypass if kind != ProbeRecord.Kind.VENDOR else None  # a card compares them
+        around = target.bypass if kind not in NOT_AROUND else None
         if around is not None and not _problems(around, decoding, kind, complete):
             _store(around, {**shared, "bypass_of": probe})
     return probe
+
+
+def estimate_probe(
+    *, endpoint: str, kind: str, profile: str | None = None, parameters: Mapping[str, Any]
+) -> ProbeEstimate:
+    """Return the calls, tokens and money that a probe would take; it takes what `create_probe` takes.
+
+    Raises what that raises for a probe that is not valid.
+    """
+    target, decoding, complete = _complete(endpoint, kind, profile, parameters)
+    if "suite" in complete and kind != ProbeRecord.Kind.VERIFY:
+        complete["suite_version"] = named_suite_version(complete["suite"], None).number
+    if fields := _problems(target, decoding, kind, complete):
+        raise InvalidInput("The probe is not valid.", fields=fields)
+    return estimate_calls(ProbeRecord(endpoint=target, profile=decoding, kind=kind, parameters=complete))
+
+
+def _complete(
+    endpoint: str, kind: str, profile: str | None, parameters: Mapping[str, Any]
+) -> tuple[EndpointRecord, ProfileRecord, dict[str, Any]]:
+    """Return the endpoint, the profile, and all parameters.
+
+    A border probe without prompts watches those of the newest search of its endpoint; without one it searches.
+    """
+    target = named_endpoint(endpoint)
+    complete = complete_parameters(kind, parameters)
+    decoding = newest_profile(profile or DEFAULT_PROFILES.get(ProbeRecord.Kind(kind), DEFAULT_PROFILE))
+    if kind == ProbeRecord.Kind.BORDER and "prompts" not in parameters:
+        split = [] if complete["search"] else _split_prompts(target)
+        complete["search"] = not split
+        complete["prompts"] = split or list(BORDER)
+    return target, decoding, complete
+
+
+def _split_prompts(endpoint: EndpointRecord) -> list[str]:
+    """Return the prompts that the newest search of an endpoint found, [] without one."""
+    searches = ProbeRecord.objects.filter(
+        endpoint=endpoint, kind=ProbeRecord.Kind.BORDER, status=ProbeRecord.Status.FINISHED, parameters__search=True
+    )
+    newest = searches.filter(finding__state="found").order_by("-pk").first()
+    if newest is None or newest.finding is None:
+        return []
+    return [newest.parameters["prompts"][index] for index in newest.finding["numbers"]["kept"]]
 
 
 def course_of(probe_id: int) -> ProbeCourse | None:
@@ -388,6 +435,8 @@ def _judge(probe: ProbeRecord, calls: Sequence[ProbeExchange]) -> ProbeResult:
             return judge_capability_probe(calls)
         case ProbeRecord.Kind.VENDOR:
             return judge_vendor_probe(calls, parameters=probe.parameters)
+        case ProbeRecord.Kind.BORDER:
+            return judge_border_probe(calls, _earlier_watches(probe), parameters=probe.parameters)
         case ProbeRecord.Kind.DETERMINISM:
             return judge_determinism_probe(calls, parameters=probe.parameters)
         case ProbeRecord.Kind.AUDIT:
@@ -438,6 +487,18 @@ def _ended_before(probe: ProbeRecord, kind: str) -> QuerySet[ProbeRecord]:
 def _asked_before(probe: ProbeRecord) -> QuerySet[ProbeRecord]:
     """Return those of them with the same profile and parameters."""
     return _ended_before(probe, probe.kind).filter(profile=probe.profile_id, parameters=probe.parameters)
+
+
+def _earlier_watches(probe: ProbeRecord) -> list[dict[str, Any]]:
+    """Return the numbers of earlier equal watches, oldest first, from the last detected change on."""
+    newest_first: list[dict[str, Any]] = []
+    for finding in _asked_before(probe).values_list("finding", flat=True)[:MAX_EARLIER]:
+        if finding is None or "words" not in finding["numbers"]:
+            continue
+        newest_first.append(finding["numbers"])
+        if finding["state"] == "changed":
+            break
+    return newest_first[::-1]
 
 
 def _earlier(probe: ProbeRecord) -> list[list[ProbeExchange]]:

@@ -18,6 +18,7 @@ from evalboard.core.images import prompt_text
 from evalboard.core.probes import ProbeExchange, choose_sampling, list_prompt_texts, parse_call, plan_calls
 from evalboard.core.trace import Vocabulary
 from evalboard.wording import probe_states
+from evalboard.wording.probe import describe_estimate
 from runs.models import (
     AnswerSet,
     Case,
@@ -176,7 +177,7 @@ def _expect(
 ) -> CostEstimate | None:
     """Return what a probe would cost: by the newest of its kind there, else the most that it can cost."""
     before = ProbeRecord.objects.filter(endpoint=probe.endpoint, kind=probe.kind, status=ProbeRecord.Status.FINISHED)
-    newest = before.filter(pk__lt=probe.pk).order_by("-id").first()
+    newest = (before.filter(pk__lt=probe.pk) if probe.pk else before).order_by("-id").first()
     if newest is not None:
         usage = _usage_of(_answered(newest))
         n = usage.n_calls if probe.kind == ProbeRecord.Kind.CAPABILITY else n_calls
@@ -185,6 +186,25 @@ def _expect(
     n_chars = sum(len(canonical_json(messages)) for messages in prompts)
     limit = choose_sampling(probe.kind, probe.parameters, "")["max_tokens"]
     return make_cost_estimate(price, limit_usage(n_chars, len(prompts), limit), n_calls, "limit", limit=limit)
+
+
+def estimate_calls(probe: ProbeRecord) -> contract.ProbeEstimate:
+    """Return what a probe that is not stored yet would take. Those of a verification are its runs' calls."""
+    prompts = _prompts(probe)
+    n_calls = len(plan_calls(probe.kind, probe.parameters, prompts))
+    price = probe.endpoint.price
+    limit = choose_sampling(probe.kind, probe.parameters, "")["max_tokens"] if n_calls else 0
+    most = limit_usage(sum(len(canonical_json(messages)) for messages in prompts), len(prompts), limit)
+    n_tokens = -(-(most.n_prompt + most.n_tokens) * n_calls // max(len(prompts), 1))
+    cost = _expect(probe, price, prompts, n_calls) if price and n_calls else None
+    is_search = bool(probe.parameters.get("search"))
+    return contract.ProbeEstimate(
+        n_calls=n_calls,
+        n_tokens=n_tokens,
+        is_search=is_search,
+        cost=cost,
+        sentence=describe_estimate(n_calls, n_tokens, "" if cost is None else cost.text, is_search=is_search),
+    )
 
 
 def probe_calls(probe_id: int) -> tuple[contract.ProbeCall, ...]:

@@ -19,7 +19,7 @@ MAX_POINTS = 400  # that a chart has room for
 
 @dataclass(frozen=True, slots=True)
 class ChartPoint:
-    """The worst of the steps from first to last: the largest KL and clip share among them; None is not known."""
+    """The largest KL and clip share of the steps from first to last; None is not known."""
 
     first: int
     last: int

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
-from django.db.models.functions import Now
 
 from evalboard.contract.judge import JudgeNoise
 from evalboard.core import scoring
@@ -71,7 +70,7 @@ def request_judging(run: RunRecord, scorer: Scorer) -> None:
     """
     record, is_new = JudgingRecord.objects.get_or_create(run=run, scorer=scorer)
     if not is_new and record.status == JudgingRecord.Status.FAILED:
-        again = {"status": JudgingRecord.Status.RUNNING, "error": "", "created_at": Now(), "finished_at": None}
+        again = {"status": JudgingRecord.Status.RUNNING, "error": "", "finished_at": None}
         JudgingRecord.objects.filter(pk=record.pk).update(**again)
 
 

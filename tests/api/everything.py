@@ -339,6 +339,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("create_forced_pair", body={name: str(run) for name, run in pair.items()}),
         Good("probes", query={"endpoint": "local", "kind": "seed"}),
         Good("create_probe", body={"endpoint": "local", "kind": "canary", "parameters": {"prompts": 3}}),
+        Good("probe_estimate", body={"endpoint": "local", "kind": "canary", "parameters": {"prompts": 3}}),
         Good("probe", take("probe_id")),
         Good("vendors", query={"endpoints": "local"}),
         Good("experiment", take("experiment_id")),

@@ -24,6 +24,10 @@ NAMES = {"run_id": "id", "release_id": "id", "replay_id": "id", "forced_id": "id
 NAMES |= {"import_id": "id", "probe_id": "id", "token_id": "id", "webhook_id": "id", "same_model_id": "id"}
 NAMES |= {
     "trial_id": "id",
+    "comment_id": "id",
+    "reading_id": "id",
+    "rule_id": "id",
+    "session": "id",
     "follow_id": "id",
     "schedule_id": "id",
     "experiment_id": "id",

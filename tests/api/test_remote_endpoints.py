@@ -152,7 +152,7 @@ def test_what_is_no_endpoint_is_refused_by_its_field(api: Api, changes: dict[str
 
 
 @pytest.mark.parametrize(
-    "field", ["base_url", "api", "auth", "headers", "extra_body", "concurrency", "reference", "bypass", "rescores"]
+    "field", ["base_url", "api", "headers", "extra_body", "concurrency", "reference", "bypass", "rescores"]
 )
 def test_an_endpoint_of_ours_has_no_fields_of_others(api: Api, field: str) -> None:
     sent = remote(api="chat", auth="A_API_KEY", headers={"a": "b"}, extra_body={"a": 1}, concurrency=2, rescores=False)

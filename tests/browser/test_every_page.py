@@ -25,9 +25,18 @@ ELSEWHERE = {"api_docs", "login", "signin", "unsubscribe"}
 NO_PAGES = {
     *("baseline_again", "experiment_cancel", "experiment_delete", "experiment_resume", "experiment_start", "bisect"),
     *("forced_pair", "logout", "logout_everywhere", "pair_replay", "release_sign_offs", "run_cancel", "run_repeats"),
-    *("endpoint_fingerprint", "endpoint_price", "endpoint_try", "run_again", "run_complete", "follow", "unfollow"),
+    *(
+        "image",
+        "endpoint_fingerprint",
+        "endpoint_price",
+        "endpoint_try",
+        "run_again",
+        "run_complete",
+        "follow",
+        "unfollow",
+    ),
     *("audit_export", "comments", "comment_withdraw", "person_link", "person_remove", "person_role", "session_end"),
-    *("address_delete", "address_on", "address_test"),
+    *("address_delete", "address_on", "address_test", "image"),
     *("run_rescore", "same_model_back", "schedule_delete", "schedule_pause", "schedule_resume", "sign_offs_export"),
     *("suite_badge", "suite_baselines", "token_revoke", "tour_end", "webhook_delete", "webhook_on", "webhook_test"),
 }

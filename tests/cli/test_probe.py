@@ -206,3 +206,13 @@ def test_a_verification_says_its_word_with_the_numbers(evalboard: Call, endpoint
     assert "  twice numerics: 0.0004 nats²" in lines
     assert any(line.startswith("  above numerics: p = 0.00") for line in lines)
     assert lines[-1].startswith("Probe again first")
+
+
+def test_the_price_of_a_probe_is_printed_and_nothing_starts(evalboard: Call) -> None:
+    for slug in ("pinned", "fast"):
+        build.profile(slug)
+    probes.remote("hosted")
+    shown = evalboard("probe", "hosted", "--kind", "border", "--estimate")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith("It searches for prompts whose first word is split. It makes 640 calls")
+    assert not ProbeRecord.objects.exists()

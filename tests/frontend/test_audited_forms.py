@@ -19,7 +19,14 @@ from sesame.utils import get_parameters
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.audit import check_trail
 from runs.comments import create_comment
-from runs.models import AuditLineRecord, BaselineRecord, EndpointRecord, ReleaseRecord, WebhookRecord
+from runs.models import (
+    AuditLineRecord,
+    BaselineRecord,
+    EndpointRecord,
+    ReleaseRecord,
+    RolloutSeriesRecord,
+    WebhookRecord,
+)
 from runs.webhooks.follows import create_address, follow
 from tests import build, judged
 from tests.api import everything
@@ -31,6 +38,7 @@ pytestmark = pytest.mark.django_db
 CASE = everything.CASE
 # What these take is answered with a page, or with what is read elsewhere.
 READS = {
+    "runs/<int:run_id>/judge-again/",  # needs a judge's run; it scores again, as runs/<int:run_id>/rescore/ does
     "api/docs/",  # shows the page for any method
     "settings/people/<text:name>/link/",  # a link is computed, and stored nowhere
 }
@@ -114,7 +122,18 @@ def forms(rows: everything.Rows) -> Iterator[tuple[str, dict[str, Any], Any]]:
     yield "schedules/<int:schedule_id>/resume/", schedule, {}
     yield "schedules/<int:schedule_id>/delete/", schedule, {}
     local = {"model_path": str(settings.MODEL_ROOTS[0] / "other"), "dtype": "bfloat16", "line": "paint"}
-    yield "settings/endpoints/new/", {}, local | {"slug": "other", "max_model_len": 512, "pool": "default"}
+    yield (
+        "settings/endpoints/new/",
+        {},
+        local
+        | {
+            "slug": "another",
+            "max_model_len": 512,
+            "pool": "default",
+            "tensor_parallel_size": 1,
+            "pipeline_parallel_size": 1,
+        },
+    )
     yield "settings/policies/new/", {}, {"slug": "ours", "title": "Ours", "settings": json.dumps(judged.LENIENT)}
     profile = json.dumps(DEFAULT_PROFILES["pinned"]["settings"])
     yield "settings/profiles/new/", {}, {"slug": "mine", "title": "Mine", "settings": profile}
@@ -124,6 +143,10 @@ def forms(rows: everything.Rows) -> Iterator[tuple[str, dict[str, Any], Any]]:
     yield "settings/people/<text:name>/role/", {"name": "grace"}, {"role": "engineer"}
     yield "settings/people/<text:name>/remove/", {"name": "grace"}, {}
     yield "settings/sessions/<text:session>/end/", {"session": rows.session}, {}
+    yield "settings/retention/", {}, {"rule-what": "texts", "rule-days": "30"}
+    yield "settings/retention/<int:rule_id>/delete/", {"rule_id": of["rule_id"]}, {}
+    RolloutSeriesRecord.objects.create(name="grpo")
+    yield "rollouts/<text:series>/delete/", {"series": "grpo"}, {}
     yield "comments/", {}, {"kind": "run", "name": rows.baseline, "text": "Look at *this*."}
     comment = create_comment(kind="run", name=str(rows.baseline), text="No.", user=ada)
     yield "comments/<int:comment_id>/withdraw/", {"comment_id": comment.pk}, {}
@@ -146,6 +169,8 @@ def forms(rows: everything.Rows) -> Iterator[tuple[str, dict[str, Any], Any]]:
     yield "follows/<int:follow_id>/stop/", {"follow_id": followed.pk}, {}
     unsubscribed = follow(kind="run", name=str(rows.candidate), person=ada)
     yield "unsubscribe/<text:stop_link>/", {"stop_link": stop_link(unsubscribed)}, {}
+    case = {"case-suite": "pasted", "case-case": "a", "case-reason": "Asked for.", "case-voids_sign_offs": "on"}
+    yield "settings/retention/case/", {}, case
     yield "logout/", {}, {}
     yield "logout/everywhere/", {}, {}
     ada.set_password("a long enough pass phrase")

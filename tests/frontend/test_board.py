@@ -18,7 +18,7 @@ from runs.models import EndpointRecord, ReleaseRecord, Rotation, RunRecord, Work
 from runs.release import Broken, create_release, release_report, sign_release, waiting_releases, with_outcome
 from runs.suites import push_suite
 from tests import build, probes
-from tests.casts import cast
+from tests.casts import cast, with_param
 from tests.frontend import history_stage, release_runs
 from tests.frontend.history_stage import SLUG
 from tests.runs import judged
@@ -91,6 +91,12 @@ def test_the_board_offers_an_act_as_the_release_s_page_does(wobbly, client_of):
         for address in ("/", page):
             assert (settled in board(address).content.decode()) == is_offered, (address, fields)
     assert settled not in client_of("viewer").get("/").content.decode()
+
+
+@with_param("made", "ship")
+def test_a_ship_is_offered_to_be_signed_to_who_may_sign(made, client_of):
+    for role, is_offered in (("engineer", False), ("release manager", True)):
+        assert (f'href="/releases/{made.pk}/#sign"' in client_of(role).get("/").content.decode()) == is_offered
 
 
 @pytest.mark.nightly

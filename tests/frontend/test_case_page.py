@@ -70,6 +70,7 @@ def test_images_are_thumbnails_of_our_own_and_addresses_elsewhere_are_text(viewe
     image = viewer.get(address)
     assert (image.status_code, image["Content-Type"], image.content) == (200, "image/png", data)
     assert image["X-Content-Type-Options"] == "nosniff"
+    assert "no-store" in image["Cache-Control"]
     assert "default-src 'none'" in image["Content-Security-Policy"]
     assert viewer.get(f"/images/{'0' * 64}/").status_code == 404
     assert client.get(address).status_code == 302  # to the sign-in page

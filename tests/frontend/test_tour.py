@@ -63,7 +63,6 @@ def test_one_line_leads_to_a_run_its_comparison_a_token_and_the_release(sample: 
     assert "cannot be judged as a new serving stack, as the weights are others too." in release
 
 
-@pytest.mark.nightly
 def test_the_sample_is_folded_once_there_are_other_releases(sample: None, viewer: Any) -> None:
     board = page_of(viewer, "/")
     assert "One release must not ship." in board

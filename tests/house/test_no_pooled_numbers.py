@@ -179,6 +179,7 @@ def stored(transactional_db: None) -> Stored:
     runs = {"mixed": mixed, "turned": turned, "whole": whole, "logged": _logged()}
     prints = list(models.FingerprintRecord.objects.order_by("id").values_list("id", flat=True))
     known = {
+        "digest": [],  # of an image: no case here has one
         "run_id": [run.pk for run in runs.values()],
         "endpoint": list(models.EndpointRecord.objects.values_list("slug", flat=True)),
         "slug": list(models.Suite.objects.values_list("slug", flat=True)),

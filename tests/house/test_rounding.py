@@ -57,7 +57,7 @@ ROUNDS = {
     "frontend/suites/history.py": (1, "a place"),
     "frontend/templatetags/numbers.py": (5, "seconds, and days to the nearest date"),
     "runs/compare/case_lists.py": (1, "how far cases moved, to order them"),
-    "runs/run/estimates.py": (1, "a count of tokens"),
+    "runs/run/estimates.py": (2, "counts of tokens"),
     "runs/suites/trials.py": (1, "seconds"),
     "runs/health/read.py": (1, "seconds"),
     "runs/lab/read.py": (4, "minutes, a count of tokens"),

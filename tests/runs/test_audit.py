@@ -50,6 +50,7 @@ NOT_AUDITED = {
     "runs_scheduledstart": "started by the scheduler; the schedule has lines",
     "runs_event": "the history of a run, which is a record itself",
     "runs_case": PART + "; covered by the digest of the suite version; deleting its texts has a deletion",
+    "runs_image": PART + "; named by its digest",
     "runs_uploadpart": PART,
     "runs_uploadedcase": DERIVED,
     "runs_gate": PART,

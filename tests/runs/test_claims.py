@@ -25,9 +25,12 @@ from runs.work import (
     beat,
     cancel_shard,
     claim_shard,
+    count_engine_failure,
     fail_start,
     finish_shard,
+    forget_engine_failures,
     mark_in_flight,
+    others_work,
     record_outcomes,
     release_shard,
     renew_shard,
@@ -415,3 +418,14 @@ def test_who_ends_a_run_never_waits_crosswise_with_who_works_on_it(
             RunRecord.objects.filter(pk=run.pk).update(started_at=Now())
         ending.result(timeout=60)
     assert not Shard.objects.open().filter(pk=held.id).exists()
+
+
+def test_a_worker_whose_engine_failed_three_times_takes_no_work_until_it_works_again(
+    new_worker: Callable[..., WorkerRecord],
+) -> None:
+    failing, other = new_worker(name="failing"), new_worker(name="other")
+    failures = [count_engine_failure(worker=failing, detail="It was killed.", rests=True) for _ in range(3)]
+    assert failures == [False, False, True]
+    assert not others_work(worker=other)
+    forget_engine_failures(worker=failing)
+    assert others_work(worker=other)

@@ -151,9 +151,10 @@ def test_without_an_id_of_the_tools_the_answers_own_ids_tell_an_eval(tmp_path: P
     assert import_of(chat(tmp_path, "c.jsonl", "r3", "r4"))[2]
 
 
-def test_answers_that_merely_read_alike_are_of_two_evals(tmp_path: Path) -> None:
-    assert import_of(chat(tmp_path, "a.jsonl", "", ""))[2]
-    assert import_of(chat(tmp_path, "b.jsonl", "", "", note="of another day"))[2]
+@pytest.mark.parametrize("ids", [("", ""), ("r1", "")], ids=["no ids", "one answer lacks its id"])
+def test_answers_that_merely_read_alike_are_of_two_evals(tmp_path: Path, ids: tuple[str, str]) -> None:
+    assert import_of(chat(tmp_path, "a.jsonl", *ids))[2]
+    assert import_of(chat(tmp_path, "b.jsonl", *ids, note="of another day"))[2]
     assert RunRecord.objects.count() == 2
 
 
@@ -166,6 +167,31 @@ def test_an_eval_may_stand_in_two_suites_and_once_in_each(tmp_path: Path) -> Non
     assert (mine[2], mine[1][0].suite_version.suite.slug) == (True, "mine")
     assert import_of(as_eval(tmp_path, capitals()), suite="mine")[1:] == (mine[1], False)
     assert import_of(as_eval(tmp_path, capitals()), suite=run.suite_version.suite.slug)[1:] == ([run], False)
+
+
+def test_of_an_eval_in_two_suites_the_newest_run_is_taken(tmp_path: Path) -> None:
+    import_of(as_json(tmp_path, capitals()))
+    cases = [{"id": f"c{at}", "prompt": "Capital of France?", "target": "Paris"} for at in range(2)]
+    push_suite(document={"slug": "mine", "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases})
+    newest = import_of(as_json(tmp_path, capitals()), suite="mine")[1]
+    assert import_of(as_eval(tmp_path, capitals()))[1:] == (newest, False)
+
+
+def test_a_case_that_no_log_had_yet_keeps_no_fuller_log_away(tmp_path: Path) -> None:
+    cases = [{"id": f"c{at}", "prompt": "Capital of France?", "target": "Paris"} for at in range(3)]
+    push_suite(document={"slug": "mine", "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases})
+    import_of(as_json(tmp_path, capitals(n=1, status="started"), "early.json"), suite="mine")
+    assert import_of(as_json(tmp_path, capitals(n=2)), suite="mine")[2]
+
+
+def test_a_log_of_several_runs_is_no_second_one_of_a_run(tmp_path: Path) -> None:
+    one, other = chat(tmp_path, "a.jsonl", "r1", "r2"), chat(tmp_path, "c.jsonl", "r3", "r4")
+    run = import_of(one)[1][0]
+    both = one.path.read_bytes() + other.path.read_bytes().replace(b"paint-1b", b"paint-2b")
+    with pytest.raises(InvalidInput) as refused:
+        import_logs(files=[written(tmp_path, "b.jsonl", both)], second_of=str(run.pk), user=None)
+    assert refused.value.fields == {"second_of": "The log holds several runs; send one alone."}
+    assert RunRecord.objects.count() == 1
 
 
 # Suites by what they hold

@@ -92,6 +92,7 @@ def test_whoever_is_removed_is_out_at_once_with_their_tokens(manage: Callable[..
     assert client.get("/runs/").status_code == 302
     assert authenticate(username="ada", password=PASSWORD) is None
     assert use_token(secret=secret) is None
+    assert not roles.scopes_of(person())
     manage("add_person", "ada", "--role", "viewer")
     assert authenticate(username="ada", password=PASSWORD) is None, "nothing of before comes back"
     assert client.get("/runs/").status_code == 302

@@ -8,8 +8,9 @@ import numpy as np
 
 from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.core.document import Problems, text_problem
-from evalboard.core.fields import FieldCheck, check_number, check_whole
+from evalboard.core.fields import FieldCheck, check_flag, check_number, check_whole
 from evalboard.core.probes import prompts as probe_prompts
+from evalboard.core.probes.border_probe import plan_border_calls
 from evalboard.core.probes.call import ProbeExchange
 from evalboard.core.probes.capability_calls import choose_capability_sampling, plan_capability_calls
 from evalboard.core.probes.determinism_probe import plan_determinism_calls
@@ -53,6 +54,15 @@ _FIELDS: dict[str, dict[str, tuple[Any, FieldCheck]]] = {
     },
     "audit": {"max_tokens": (64, check_whole(1, 512))},
     "verify": {},
+    "border": {
+        "search": (False, check_flag),  # for prompts to watch, among `prompts`
+        "search_calls": (8, check_whole(4, 50)),  # of each prompt
+        "n_prompts": (20, check_whole(2, 40)),  # that a search keeps
+        "calls": (10, check_whole(1, 50)),  # of each prompt that is watched
+        "max_tokens": (1, check_whole(1, 16_384)),  # more where a model thinks first
+        "temperature": (1.0, check_number(0, 2)),
+        "random_seed": (0, _RANDOM_SEED),
+    },
     "vendor": {
         "max_tokens": (32, check_whole(8, 128)),
         # Before the question of a long call; 350 are about 4,000 tokens.
@@ -67,10 +77,11 @@ _BUILT_IN = {
     "canary": probe_prompts.CANARY,
     "determinism": probe_prompts.OPEN_ENDED,
     "audit": probe_prompts.OPEN_ENDED,
+    "border": probe_prompts.BORDER,
 }
 _FIXED_PROMPTS = {"routing": probe_prompts.ROUTING, "capability": probe_prompts.CAPABILITY}
-_N_PROMPTS = {"seed": 5, "batch": 5, "canary": 20, "determinism": 5, "audit": 10}
-_MAX_PROMPTS = {"seed": 20, "batch": 10, "canary": 200, "determinism": 10, "audit": 200}
+_N_PROMPTS = {"seed": 5, "batch": 5, "canary": 20, "determinism": 5, "audit": 10, "border": 20}
+_MAX_PROMPTS = {"seed": 20, "batch": 10, "canary": 200, "determinism": 10, "audit": 200, "border": 200}
 _OF_A_SUITE = ("canary", "audit")  # where a suite is named in place of prompts
 _LOADED = ("batch", "determinism")
 
@@ -145,6 +156,8 @@ def choose_sampling(
             return choose_capability_sampling(parameters, group, answered)
         case ProbeKind.VENDOR:
             return choose_vendor_sampling(parameters, group)
+        case ProbeKind.BORDER:
+            return {"temperature": float(parameters["temperature"]), "max_tokens": parameters["max_tokens"]}
         case ProbeKind.VERIFY:
             raise ValueError("A verification makes no calls: it uses runs.")
 
@@ -171,6 +184,8 @@ def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any])
             return plan_vendor_calls()
         case ProbeKind.DETERMINISM:
             return plan_determinism_calls(parameters)
+        case ProbeKind.BORDER:
+            return plan_border_calls(parameters, len(prompts))
         case ProbeKind.VERIFY:
             return ()
 

@@ -42,6 +42,49 @@ CANARY = (
     "How many days are there in February of a leap year?",
 )
 
+# Among which a search finds those whose first word is split about evenly. A choice is given in both orders, because
+# models prefer the first or the last; open questions have many likely words.
+_CHOICES = (
+    ("tea", "coffee"),
+    ("heads", "tails"),
+    ("red", "blue"),
+    ("cat", "dog"),
+    ("summer", "winter"),
+    ("left", "right"),
+    ("odd", "even"),
+    ("circle", "square"),
+    ("gold", "silver"),
+    ("river", "lake"),
+    ("violin", "piano"),
+    ("apple", "pear"),
+    ("bread", "rice"),
+    ("train", "ship"),
+    ("north", "south"),
+    ("king", "queen"),
+    ("salt", "pepper"),
+    ("oak", "maple"),
+    ("wolf", "fox"),
+    ("monday", "friday"),
+    ("iron", "copper"),
+    ("wool", "cotton"),
+    ("hammer", "saw"),
+    ("comet", "star"),
+    ("garden", "forest"),
+)
+_THINGS = (
+    *("colour", "animal", "fruit", "city", "country", "river", "tool", "flower", "bird", "metal", "sport", "drink"),
+    *("vegetable", "planet", "instrument", "language", "gemstone", "fish", "tree", "season", "month", "shape"),
+    *("first name", "job", "dance", "spice", "insect", "fabric", "weather", "number between 1 and 9"),
+)
+BORDER = (
+    *(
+        f"Choose one at random: {first} or {second}. Answer with one word."
+        for pair in _CHOICES
+        for first, second in (pair, pair[::-1])
+    ),
+    *(f"Name any {thing} at random. Answer with one word." for thing in _THINGS),
+)
+
 ROUTING = ("Say which day follows Monday.",)
 
 # An answer that goes on until it is cut, one that ends by itself, and one that says a token over and over.

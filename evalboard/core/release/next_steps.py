@@ -115,7 +115,7 @@ def list_no_metric_steps(why: str) -> tuple[VerdictLine, ...]:
 
 
 def list_few_draws_steps(code: str, evidence: Evidence) -> tuple[VerdictLine, ...]:
-    """Return what helps where answers are no draws; code: why they are none. Of too few repeats, more help too."""
+    """Return what helps where answers are no draws, with more repeats if they are too few. code: why."""
     needed = evidence.left_out.repeats_needed
     more = (VerdictLine("add_repeats", {"repeats": needed}),) if needed else ()
     if code != COPIED:

@@ -13,6 +13,7 @@ from evalboard.core.probes import (
     compare_batch_probes,
     judge_audit_probe,
     judge_batch_probe,
+    judge_border_probe,
     judge_canary_probe,
     judge_capability_probe,
     judge_determinism_probe,
@@ -108,6 +109,23 @@ def read_capability(asked: list[ProbeExchange]) -> list[Sentence]:
         Sentence(row["parameter"], row["state"], describe_parameter(row)) for row in finding.numbers.get("rows", ())
     ]
     return [*read_probe("capability", finding), *rows]
+
+
+def read_border(*shares: float, search: bool = False) -> list[Sentence]:
+    """Watches of 20 prompts, oldest first: the share of each one's first word; or a search with that of its prompts."""
+    parameters = {"prompts": ["p"] * 20, "search": search, "calls": 10, "random_seed": 0, "n_prompts": 20}
+    *earlier, now = [
+        [
+            ProbeExchange(prompt=prompt, group="ask", text="tea" if place < 10 * share else "coffee", is_remote=True)
+            for prompt in range(20)
+            for place in range(10)
+        ]
+        for share in shares
+    ]
+    known: list[Any] = []
+    for watch in earlier:
+        known.append(judge_border_probe(watch, known, parameters=parameters).numbers)
+    return read_probe("border", judge_border_probe(now, known, parameters=parameters))
 
 
 def read_vendor(change: Callable[[ProbeExchange], ProbeExchange] = lambda call: call) -> list[Sentence]:
@@ -284,6 +302,12 @@ SITUATIONS: Situations = {
     "A check that most calls of failed": lambda: read_capability(
         [replace(call, text="", error="call_failed: no route to it") for call in answer_calls()]
     ),
+    # Border.
+    "A search that found split prompts": lambda: read_border(0.5, search=True),
+    "A search without a split prompt": lambda: read_border(1.0, search=True),
+    "The first watch": lambda: read_border(0.5),
+    "Six watches alike": lambda: read_border(*[0.5] * 6),
+    "The newest watch is split otherwise": lambda: read_border(*[0.5] * 6, 1.0),
     "An honest vendor": read_vendor,
     "A vendor with faults in most rows": lambda: read_vendor(with_every_fault),
     "A vendor that cuts prompts, streams other texts and answers as another model": lambda: read_vendor(

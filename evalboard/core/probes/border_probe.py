@@ -1,0 +1,167 @@
+"""Find prompts whose first word is split about evenly, and judge by texts alone whether it still is.
+
+A small change of weights, quantisation or template moves such a split first. No logprobs are needed: an answer is its
+first word. Word shares of the newest answers are compared with those before by the energy distance of categories, the
+sum of their squared differences, and chance is dealt exactly: within a prompt, any answer is as likely to be one of
+the newest.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.core.probes.answers import make_incomplete_finding, read_answers
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
+
+MAX_TOP_SHARE = 0.75  # of a prompt's commonest word, for a prompt to be kept
+MIN_KEPT = 2  # prompts
+BORDER_WINDOWS = (1, 4, 16)  # newest probes that are compared with those before
+MIN_EARLIER = 4  # probes before a window
+MAX_EARLIER = 64  # probes that are looked at, the window included
+ALARMS_PER_ROUND = 1e-5  # by chance alone: 1 % of series of 1,000 rounds, a round being each prompt asked once
+DEALS = (200, 2_000, 20_000)  # and then as many as the level needs, where fewer than ENOUGH reach the distance
+ENOUGH = 5
+MAX_WORD_CHARS = 80
+
+Counts = dict[int, dict[str, int]]  # by prompt, how often each first word came
+
+
+def plan_border_calls(parameters: Mapping[str, Any], n_prompts: int) -> tuple[ProbeExchange, ...]:
+    """Return the calls: each prompt once a round, in an order of its own, so that no load has a favourite."""
+    rng = np.random.default_rng(parameters["random_seed"])
+    n_rounds = parameters["search_calls" if parameters["search"] else "calls"]
+    return tuple(
+        ProbeExchange(prompt=int(prompt), group="ask", round=index)
+        for index in range(n_rounds)
+        for prompt in rng.permutation(n_prompts)
+    )
+
+
+def judge_border_probe(
+    calls: Iterable[ProbeExchange], earlier: Sequence[Mapping[str, Any]], *, parameters: Mapping[str, Any]
+) -> ProbeResult:
+    """Judge a search (`found`, `none_found`) or a watch (`too_few`, `stable`, `changed`); else `incomplete`.
+
+    earlier: the numbers of watches of the same prompts since the last change, oldest first, with the one that found it.
+    The answers of the search are no part of them: they were chosen for being even.
+    """
+    answers = read_answers(calls)
+    if not answers.is_enough:
+        return make_incomplete_finding(answers)
+    counts = _count_words(each.call for each in answers.answered)
+    numbers = {**answers.counts, "words": _dump_counts(counts), "n_prompts": len(parameters["prompts"])}
+    if parameters["search"]:
+        return _judge_search(counts, numbers, parameters["n_prompts"])
+    watched = judge_watch([*(_parse_counts(each["words"]) for each in earlier), counts], parameters=parameters)
+    return ProbeResult(watched.state, {**numbers, **watched.numbers})
+
+
+def judge_watch(probes: Sequence[Counts], *, parameters: Mapping[str, Any]) -> ProbeResult:
+    """Judge the newest of some watches, which come oldest first, by the word counts of each."""
+    probes = probes[-MAX_EARLIER:]
+    rng = np.random.default_rng([parameters["random_seed"], len(probes)])
+    level = ALARMS_PER_ROUND * parameters["calls"] / len(BORDER_WINDOWS)
+    total = _add(probes)
+    windows = [
+        {"n_probes": n, "n_earlier": len(probes) - n, **_compare(total, _add(probes[-n:]), level, rng)}
+        for n in BORDER_WINDOWS
+        if len(probes) - n >= MIN_EARLIER
+    ]
+    numbers: dict[str, Any] = {"n_earlier": len(probes) - 1, "windows": windows, "level": level}
+    if not windows:
+        return ProbeResult("too_few", numbers | {"n_more": MIN_EARLIER + 1 - len(probes)})
+    is_changed = any(each["p_value"] <= level for each in windows)
+    return ProbeResult("changed" if is_changed else "stable", numbers)
+
+
+def read_first_word(text: str) -> str:
+    """Return an answer's first word, without the marks around it; "" of an empty one."""
+    words = text.split(maxsplit=1)
+    return words[0].strip(".,;:!?*\"'`()[]")[:MAX_WORD_CHARS].lower() if words else ""
+
+
+def _count_words(calls: Iterable[ProbeExchange]) -> Counts:
+    counts: dict[int, Counter[str]] = {}
+    for call in calls:
+        counts.setdefault(call.prompt, Counter())[read_first_word(call.text)] += 1
+    return {prompt: dict(sorted(words.items())) for prompt, words in sorted(counts.items())}
+
+
+def _judge_search(counts: Counts, numbers: dict[str, Any], n_wanted: int) -> ProbeResult:
+    """Keep the prompts whose commonest word has the smallest share, where at least two words came."""
+    tops = {prompt: max(words.values()) / sum(words.values()) for prompt, words in counts.items()}
+    kept = sorted(
+        (prompt for prompt in tops if tops[prompt] <= MAX_TOP_SHARE), key=lambda prompt: (tops[prompt], prompt)
+    )
+    kept = kept[:n_wanted]
+    numbers |= {"kept": kept, "top_shares": [tops[prompt] for prompt in kept]}
+    return ProbeResult("found" if len(kept) >= MIN_KEPT else "none_found", numbers)
+
+
+def _compare(total: Counts, window: Counts, level: float, rng: np.random.Generator) -> dict[str, Any]:
+    """Return the distance of the window from what was before, its chance, and the prompts that make most of it.
+
+    total: of the window and all before it. Prompts that were not answered on both sides are left out.
+    """
+    prompts = [prompt for prompt, words in window.items() if sum(words.values()) < sum(total[prompt].values())]
+    tables = [_table(total[prompt], window[prompt]) for prompt in prompts]
+    parts = [float(_distances(table[0], table[None, 1])[0]) for table in tables]
+    distance = float(sum(parts))
+    order = sorted(range(len(prompts)), key=lambda place: -parts[place])
+    return {
+        "distance": distance,
+        "p_value": _find_p(distance, tables, level, rng),
+        "n_calls": int(sum(table[1].sum() for table in tables)),
+        "most_moved": [prompts[place] for place in order[:3] if parts[place] > 0],
+    }
+
+
+def _find_p(distance: float, tables: Sequence[NDArray[np.int64]], level: float, rng: np.random.Generator) -> float:
+    """Return the share of deals that reach the distance: few where that is enough to say that it is no news.
+
+    A change must be named by the many deals too, so looking at few of them first makes no alarm more likely.
+    """
+    n_reached = n_dealt = 0
+    for n in (*DEALS, round(4 / level)):
+        dealt = np.zeros(n)
+        for table in tables:
+            dealt += _distances(table[0], rng.multivariate_hypergeometric(table[0], int(table[1].sum()), size=n))
+        n_reached += int(np.count_nonzero(dealt >= distance - 1e-9))
+        n_dealt += n
+        if n_reached >= ENOUGH:
+            break
+    return (1 + n_reached) / (1 + n_dealt)
+
+
+def _distances(totals: NDArray[np.int64], dealt: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the energy distance of each deal, float64[n], times n1 n2 / (n1 + n2). dealt: int64[n, words]."""
+    n_all, n_now = int(totals.sum()), int(dealt[0].sum())
+    n_before = n_all - n_now
+    gaps = dealt / n_now - (totals - dealt) / n_before
+    return np.asarray((gaps**2).sum(axis=1) * n_now * n_before / n_all)
+
+
+def _table(total: Mapping[str, int], now: Mapping[str, int]) -> NDArray[np.int64]:
+    """Return int64[2, words]: the counts of every word, in all and in the window."""
+    return np.array([[*total.values()], [now.get(word, 0) for word in total]], np.int64)
+
+
+def _add(probes: Sequence[Counts]) -> Counts:
+    sums: Counts = {}
+    for counts in probes:
+        for prompt, words in counts.items():
+            own = sums.setdefault(prompt, {})
+            for word, n in words.items():
+                own[word] = own.get(word, 0) + n
+    return sums
+
+
+def _dump_counts(counts: Counts) -> list[dict[str, Any]]:
+    return [{"prompt": prompt, "counts": words} for prompt, words in counts.items()]
+
+
+def _parse_counts(stored: Iterable[Mapping[str, Any]]) -> Counts:
+    return {row["prompt"]: dict(row["counts"]) for row in stored}
