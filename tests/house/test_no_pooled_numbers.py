@@ -208,7 +208,6 @@ def stored(transactional_db: None) -> Stored:
         "upload_id": [],
         "trial_id": [_tried()],
         "series": [_logged_step(person)],
-        "digest": [],
         "follow_id": [],
         "stop_link": [],
         "offset": [0],
