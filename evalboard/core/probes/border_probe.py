@@ -1,4 +1,4 @@
-"""Find prompts whose first word is split about evenly, and judge by texts alone whether it still is.
+"""Border-input canary: search for prompts with evenly split first words, and watch them by texts.
 
 A small change of weights, quantisation or template moves such a split first. No logprobs are needed: an answer is its
 first word. Word shares of the newest answers are compared with those before by the energy distance of categories, the
@@ -43,7 +43,9 @@ def plan_border_calls(parameters: Mapping[str, Any], n_prompts: int) -> tuple[Pr
 def judge_border_probe(
     calls: Iterable[ProbeExchange], earlier: Sequence[Mapping[str, Any]], *, parameters: Mapping[str, Any]
 ) -> ProbeResult:
-    """Judge a search (`found`, `none_found`) or a watch (`too_few`, `stable`, `changed`); else `incomplete`.
+    """Return the result of a search or a watch.
+
+    A search is `found` or `none_found`, a watch `too_few`, `stable` or `changed`, and both may be `incomplete`.
 
     earlier: the numbers of watches of the same prompts since the last change, oldest first, with the one that found it.
     The answers of the search are no part of them: they were chosen for being even.
@@ -93,16 +95,16 @@ def _count_words(calls: Iterable[ProbeExchange]) -> Counts:
 def _judge_search(counts: Counts, numbers: dict[str, Any], n_wanted: int) -> ProbeResult:
     """Keep the prompts whose commonest word has the smallest share, where at least two words came."""
     tops = {prompt: max(words.values()) / sum(words.values()) for prompt, words in counts.items()}
-    kept = sorted(
+    split = sorted(
         (prompt for prompt in tops if tops[prompt] <= MAX_TOP_SHARE), key=lambda prompt: (tops[prompt], prompt)
     )
-    kept = kept[:n_wanted]
-    numbers |= {"kept": kept, "top_shares": [tops[prompt] for prompt in kept]}
-    return ProbeResult("found" if len(kept) >= MIN_KEPT else "none_found", numbers)
+    chosen = split[:n_wanted]
+    numbers |= {"kept": chosen, "top_shares": [tops[prompt] for prompt in chosen]}
+    return ProbeResult("found" if len(chosen) >= MIN_KEPT else "none_found", numbers)
 
 
 def _compare(total: Counts, window: Counts, level: float, rng: np.random.Generator) -> dict[str, Any]:
-    """Return the distance of the window from what was before, its chance, and the prompts that make most of it.
+    """Return the distance of the window from what was before, its p-value and the prompts with most of it.
 
     total: of the window and all before it. Prompts that were not answered on both sides are left out.
     """
@@ -120,7 +122,7 @@ def _compare(total: Counts, window: Counts, level: float, rng: np.random.Generat
 
 
 def _find_p(distance: float, tables: Sequence[NDArray[np.int64]], level: float, rng: np.random.Generator) -> float:
-    """Return the share of deals that reach the distance: few where that is enough to say that it is no news.
+    """Return the p-value: the share of deals that reach the distance, from few deals where it is large.
 
     A change must be named by the many deals too, so looking at few of them first makes no alarm more likely.
     """
@@ -137,7 +139,10 @@ def _find_p(distance: float, tables: Sequence[NDArray[np.int64]], level: float, 
 
 
 def _distances(totals: NDArray[np.int64], dealt: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the energy distance of each deal, float64[n], times n1 n2 / (n1 + n2). dealt: int64[n, words]."""
+    """Return the energy distance of each deal times n1 n2 / (n1 + n2), float64[n].
+
+    dealt: int64[n, words].
+    """
     n_all, n_now = int(totals.sum()), int(dealt[0].sum())
     n_before = n_all - n_now
     gaps = dealt / n_now - (totals - dealt) / n_before
