@@ -138,13 +138,14 @@ def test_the_load_of_a_batch_probe_is_of_mixed_lengths_and_none_of_its_prompts()
     assert max(lengths) > 8 * min(lengths)
 
 
-def test_a_probe_of_seeds_samples_and_every_other_is_greedy() -> None:
+def test_probes_of_seeds_and_of_split_prompts_sample_and_the_others_are_greedy() -> None:
     temperatures = {
         kind: probe_parameters.choose_sampling(kind, complete_parameters(kind, {}), "ask")["temperature"]
         for kind in ProbeKind
         if kind != ProbeKind.VERIFY  # which makes no call by itself
     }
-    assert temperatures == {kind: 1.0 if kind == ProbeKind.SEED else 0.0 for kind in temperatures}
+    sampled = {ProbeKind.SEED, ProbeKind.BORDER}
+    assert temperatures == {kind: 1.0 if kind in sampled else 0.0 for kind in temperatures}
 
 
 def test_only_the_load_goes_on_after_its_answer_has_ended() -> None:
