@@ -38,9 +38,7 @@ pytestmark = pytest.mark.django_db
 CASE = everything.CASE
 # What these take is answered with a page, or with what is read elsewhere.
 READS = {
-    "runs/<int:run_id>/judge-again/",  # needs a judge's run; it scores again, as runs/<int:run_id>/rescore/ does
     "api/docs/",  # shows the page for any method
-    "settings/people/<text:name>/link/",  # a link is computed, and stored nowhere
 }
 FORM = {
     "profile": "pinned",
@@ -141,6 +139,7 @@ def forms(rows: everything.Rows) -> Iterator[tuple[str, dict[str, Any], Any]]:
     yield "settings/model-names/<int:same_model_id>/take-back/", {"same_model_id": of["same_model_id"]}, {}
     yield "settings/people/", {}, {"name": "grace", "role": "viewer"}
     yield "settings/people/<text:name>/role/", {"name": "grace"}, {"role": "engineer"}
+    yield "settings/people/<text:name>/link/", {"name": "grace"}, {}
     yield "settings/people/<text:name>/remove/", {"name": "grace"}, {}
     yield "settings/sessions/<text:session>/end/", {"session": rows.session}, {}
     yield "settings/retention/", {}, {"rule-what": "texts", "rule-days": "30"}
