@@ -26,7 +26,17 @@ from runs.access import change_role, create_token
 from runs.audit import AuditFilter, audit_lines, check_trail, cut_trail, export_lines, seal_trail
 from runs.audit.context import MAX_OF_ADDRESS, ActorNaming, operator_recorder
 from runs.migrations import _audit
-from runs.models import AuditLineRecord, AuditSeal, EndpointRecord, RunRecord, Token
+from runs.models import (
+    AuditLineRecord,
+    AuditSeal,
+    EndpointRecord,
+    ProbeRecord,
+    ProfileRecord,
+    ReplayRecord,
+    RunRecord,
+    Token,
+    TrialRecord,
+)
 from runs.retention import create_rule
 from tests import build
 from tests.api.conftest import Api
@@ -154,6 +164,22 @@ def test_a_change_has_the_values_before_and_after() -> None:
     assert lines(kind="endpoint", act="changed")[0].changes == {"concurrency": ["8", "3"]}
     endpoint.save()
     assert len(lines(kind="endpoint", act="changed")) == 1  # nothing was changed
+
+
+@pytest.mark.usefixtures("as_ada")
+def test_no_line_keeps_what_a_model_answered() -> None:
+    """Short texts too: a line outlives the deletion of what it is about."""
+    build.endpoint("local")
+    build.profile()
+    served = {"endpoint": EndpointRecord.objects.get(), "profile": ProfileRecord.objects.get()}
+    text = [{"text": "Ada lives in Oslo."}]
+    trial = TrialRecord.objects.create(**served, case={"messages": text}, answer=text)
+    replay = ReplayRecord.objects.create(**served, variants=[{}], body={"messages": text}, results=text)
+    probe = ProbeRecord.objects.create(**served, kind="batch", parameters={}, answers=text, finding=text)
+    for row in (trial, replay, probe):
+        row.delete()
+    assert len(lines(act="deleted")) == 3
+    assert not [line for line in lines() if "Oslo" in json.dumps(line.changes)]
 
 
 @pytest.mark.usefixtures("as_ada")
