@@ -92,7 +92,9 @@ people_list = serve(
 )
 person_detail = serve(
     PERSON.one("A person"),
-    PERSON.deleted("End a person's access: sessions, tokens, password. What they did stays", remove_person, refuses=[409]),
+    PERSON.deleted(
+        "End a person's access: sessions, tokens, password. What they did stays", remove_person, refuses=[409]
+    ),
 )
 role = serve(PERSON.acted("change_role", "Give a person another role", change_role, body=RoleIn, refuses=[409]))
 

@@ -16,6 +16,8 @@ __all__ = ["roles"]
 pytestmark = pytest.mark.django_db(transaction=True)
 LINE = "INSERT INTO runs_auditline (actor, act, person, credential, address, via, kind, subject, name, request_id, role, previous, digest{0}) VALUES ('person', 'created', 'ada', '', '', '', 'run', '1', '', '', '', '', ''{1})"  # noqa: E501
 
+TRIGGER = "CREATE TEMP TABLE mine (id int);CREATE TRIGGER writes AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION {}"
+
 
 @pytest.fixture
 def as_web(roles: None, database_url: str) -> Iterator[psycopg.Connection]:
@@ -37,8 +39,8 @@ def as_web(roles: None, database_url: str) -> Iterator[psycopg.Connection]:
         (WORKER, "DELETE FROM runs_auditline"),
         (WORKER, LINE.format("", "")),
         (WORKER, "SELECT runs_audit_cut(90)"),
-        (WORKER, "CREATE TEMP TABLE mine (id int); CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION runs_audit('person', '', '{}', '{}', '{}')"),  # noqa: E501
-        (WEB, "CREATE TEMP TABLE mine (id int); CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION runs_audit_chain()"),  # noqa: E501
+        (WORKER, TRIGGER.format("runs_audit('person', '', '{}', '{}', '{}')")),
+        (WEB, TRIGGER.format("runs_audit_chain()")),
         (WEB, LINE.format("", "")),
         (WEB, LINE.format("", "").replace("created", "cut")),
     ],
@@ -73,7 +75,7 @@ def test_a_worker_writes_in_nobodys_name(database_url: str) -> None:
     run = build.run()
     with psycopg.connect(url_as(database_url, WORKER)) as worker:
         worker.execute("""SELECT set_config('evalboard.actor', '{"actor": "person", "person": "ada"}', true)""")
-        worker.execute("UPDATE runs_run SET labels = '{\"branch\": \"main\"}' WHERE id = %s", [run.pk])
+        worker.execute('UPDATE runs_run SET labels = \'{"branch": "main"}\' WHERE id = %s', [run.pk])
     line = AuditLineRecord.objects.order_by("-number")[0]
     assert (line.kind, line.actor, line.person, line.role) == ("run", "database", "", WORKER)
 

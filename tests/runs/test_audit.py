@@ -363,7 +363,8 @@ def test_every_command_that_writes_leaves_a_line(settings: Any, tmp_path: Path) 
     for command, *arguments in WRITING:
         if command == "retention":
             create_rule(what="texts", days=1)
-            RunRecord.objects.update(created_at=timezone.now() - timedelta(days=9), finished_at=timezone.now() - timedelta(days=9))
+            old = timezone.now() - timedelta(days=9)
+            RunRecord.objects.update(created_at=old, finished_at=old)
         with connection.execute_wrapper(operator_recorder(command)):
             call_command(command, *arguments, stdout=io.StringIO(), stderr=io.StringIO())
         assert lines(actor="operator", via=f"manage.py {command}"), command
