@@ -19,8 +19,8 @@ from tests import build
 
 pytestmark = pytest.mark.django_db
 
-MAX_STATEMENTS = 33  # two only of several buckets: their groups of cases, and what each served; two: judges and labels
-MAX_MODULES = 75  # a decision says why it rises
+MAX_STATEMENTS = 36  # two only of several buckets: their groups of cases, and what each served; five: judges, labels, comments, deletions
+MAX_MODULES = 83  # a decision says why it rises
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = tuple(f"{ROOT / package}/" for package in ("evalboard", "runs", "frontend", "worker"))
 ANSWERS = ("blue", "red", "red", "blue", "red", "red", "blue", "red", "red", "blue")
