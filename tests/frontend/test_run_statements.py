@@ -19,7 +19,8 @@ from tests import build
 
 pytestmark = pytest.mark.django_db
 
-MAX_STATEMENTS = 36  # two only of several buckets: their groups of cases, and what each served; five: judges, labels, comments, deletions
+# Two only of several buckets: their groups of cases, and what each served. Five: judges, labels, comments, deletions.
+MAX_STATEMENTS = 36
 MAX_MODULES = 83  # a decision says why it rises
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = tuple(f"{ROOT / package}/" for package in ("evalboard", "runs", "frontend", "worker"))
