@@ -121,7 +121,7 @@ class Liveness:
 
 @cache
 def liveness_of(seconds: float) -> Liveness:
-    """Return the same object each time: on SIGHUP gunicorn runs its settings again, and the process goes on."""
+    """Return the same object each time: on SIGHUP gunicorn runs its settings again."""
     return Liveness(seconds)
 
 

@@ -108,8 +108,8 @@ def _runs_of(release_id: int) -> QuerySet[RunRecord]:
 
 
 def _count_deletions(runs: QuerySet[RunRecord]) -> int:
-    of_cases = Q(run=None, suite_version__in=runs.values("suite_version"))
-    return DeletionRecord.objects.filter(Q(run__in=runs.values("pk")) | of_cases).count()
+    cases = Q(run=None, suite_version__in=runs.values("suite_version"))
+    return DeletionRecord.objects.filter(Q(run__in=runs.values("pk")) | cases).count()
 
 
 def _refuse_unseen(before: SignOffRecord, after: str | None, user: Any) -> None:

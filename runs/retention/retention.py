@@ -129,7 +129,7 @@ def describe_rule(rule: RetentionRuleRecord) -> str:
 
 
 def plan_deletions() -> Iterator[Due]:
-    """Yield what the rules would delete now, whole runs first; each run once. Lazy: each is measured when asked for."""
+    """Yield what the rules would delete now, whole runs first; a run comes once, measured as it comes."""
     for run_id, what, rule in _plan():
         yield Due(run_id, what, rule, *_size(run_id, what))
 
@@ -253,7 +253,7 @@ def _purge(case: Case, reason: str, user: Any) -> DeletionRecord:
 
 
 def _purge_judgements(about: QuerySet[Case], judge_runs: QuerySet[RunRecord]) -> None:
-    """Delete what judges were asked about a case, which holds its prompt and an answer, and what they said."""
+    """Delete the judgements of a case: the questions, with its prompt and an answer, and the replies."""
     places: dict[int, set[int]] = {}
     for version, index in about.values_list("suite_version", "index"):
         places.setdefault(version, set()).add(index)
@@ -267,16 +267,16 @@ def _purge_judgements(about: QuerySet[Case], judge_runs: QuerySet[RunRecord]) ->
 def _purge_anchors(suite_id: int, case_id: str) -> None:
     """Delete the anchors of a case; a set that has lost one is not asked again (`runs.work.judgings`)."""
     suites = Q(suite=suite_id) | Q(suite__reference_of__suite=suite_id)
-    for kept in AnchorSetRecord.objects.filter(suites, anchors__contains=[{"case": case_id}]):
-        kept.anchors = [
+    for anchor_set in AnchorSetRecord.objects.filter(suites, anchors__contains=[{"case": case_id}]):
+        anchor_set.anchors = [
             {"case": case_id, **_tombstone(None), "tags": [], "text": ""} if anchor["case"] == case_id else anchor
-            for anchor in kept.anchors
+            for anchor in anchor_set.anchors
         ]
-        kept.save(update_fields=["anchors"])
+        anchor_set.save(update_fields=["anchors"])
 
 
 def _tombstone(deletion_id: int | None) -> dict[str, Any]:
-    """Return what stands in the place of a case's content."""
+    """Return the content of a deleted case."""
     return {"messages": [{"role": "user", "content": DELETED}], "target": None, "deleted": deletion_id}
 
 
@@ -418,13 +418,13 @@ def _blank_reasons(version_id: int, indexes: set[int]) -> None:
     """Delete the reasons of the scores of these cases in all runs of a suite version."""
     for score in RepeatScore.objects.filter(repeat__run__suite_version=version_id).iterator(chunk_size=20):
         reasons = unpack_reasons(bytes(score.reasons))
-        kept = [None if index in indexes else reason for index, reason in enumerate(reasons)]
-        if kept != list(reasons):
-            _store_reasons(score, kept)
+        rest = [None if index in indexes else reason for index, reason in enumerate(reasons)]
+        if rest != list(reasons):
+            _store_reasons(score, rest)
 
 
 def _forget_judge_run(run: RunRecord) -> None:
-    """Delete a judge's run, or its texts alone where it dates a rotation, by which baselines expire."""
+    """Delete a judge's run; if it dates a rotation, which expires baselines, delete its texts only."""
     if not Rotation.objects.filter(run=run).exists():
         delete_judge_run(run)
         return
