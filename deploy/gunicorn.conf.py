@@ -11,7 +11,7 @@ from environs import EnvError
 
 try:
     from evalboard import settings
-    from evalboard.liveness import Liveness
+    from evalboard.liveness import liveness_of
     from evalboard.safety import LOCAL_HOSTS
 
     if not settings.HAS_SECRET_KEY:
@@ -31,7 +31,7 @@ try:
     # Where /live is answered without the request threads; empty: nowhere.
     live_bind = settings.env.str("EVALBOARD_LIVE_BIND", "")
     # How long requests may wait without any being finished before /live answers 503.
-    liveness = Liveness(settings.env.float("EVALBOARD_STALL_SECONDS", 60.0))
+    liveness = liveness_of(settings.env.float("EVALBOARD_STALL_SECONDS", 60.0))
 except (ImproperlyConfigured, EnvError) as refused:
     raise SystemExit(f"Evalboard cannot start: {refused}") from None
 

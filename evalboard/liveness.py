@@ -10,6 +10,7 @@ import signal
 import struct
 import threading
 import time
+from functools import cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
@@ -116,6 +117,12 @@ class Liveness:
                 """Log nothing: a line for each check would bury the others."""
 
         return Handler
+
+
+@cache
+def liveness_of(seconds: float) -> Liveness:
+    """Return the same object each time: on SIGHUP gunicorn runs its settings again."""
+    return Liveness(seconds)
 
 
 def _end_with(parent: int) -> None:

@@ -188,7 +188,9 @@ def _complete(run: RunRecord) -> No | None:
     if run.status not in (RunRecord.Status.INCOMPLETE, RunRecord.Status.FAILED, RunRecord.Status.CANCELLED):
         text = f"{_state(run)}; incomplete, failed and cancelled runs can be completed."
         return No(text, is_shown=False)
-    return None if short_shards(run).exists() else No(f"Run {run.pk} misses no response.", is_shown=False)
+    if not short_shards(run).exists():
+        return No(f"Run {run.pk} misses no response.", is_shown=False)
+    return texts_deleted(run) or _case_deleted(run, f"run {run.pk} cannot be completed. Run a version without it.")
 
 
 def short_shards(run: RunRecord) -> QuerySet[Shard]:
@@ -257,7 +259,11 @@ def _add_repeats(run: RunRecord) -> No | None:
         run, "has one repeat; a judgement is drawn again by the option draws."
     ):
         return no
-    if no := _refuse_judged(run, "Start a new run with more repeats."):
+    if no := (
+        _refuse_judged(run, "Start a new run with more repeats.")
+        or texts_deleted(run)
+        or _case_deleted(run, f"run {run.pk} can have no more repeats. Run a version without it.")
+    ):
         return no
     if run.is_one_draw:
         # Of before runs had seeds.
@@ -284,6 +290,12 @@ def texts_deleted(run: RunRecord) -> No | None:
     return No(f"The texts of run {run.pk} were deleted on {run.texts_deleted_at:%Y-%m-%d}, by a rule of retention.")
 
 
+def _case_deleted(run: RunRecord, so_that: str) -> No | None:
+    """Refuse what would read or ask the prompt of a deleted case of the run's suite version."""
+    gone = DeletionRecord.objects.filter(suite_version=run.suite_version_id).exclude(case_id="").first()
+    return None if gone is None else No(f"The texts of case {gone.case_id} were deleted, so that {so_that}")
+
+
 def traces_deleted(run: RunRecord) -> No | None:
     """Return that the traces of a run's answers were deleted."""
     if run.traces_deleted_at is None:
@@ -295,10 +307,8 @@ def traces_deleted(run: RunRecord) -> No | None:
 def _rescore(run: RunRecord) -> No | None:
     if no := _refuse_judge(run, "its answers are scores.") or texts_deleted(run):
         return no
-    if (
-        gone := DeletionRecord.objects.filter(suite_version=run.suite_version_id).exclude(case_id="").first()
-    ) is not None:
-        return No(f"The texts of case {gone.case_id} were deleted, so that run {run.pk} cannot be scored again.")
+    if no := _case_deleted(run, f"run {run.pk} cannot be scored again."):
+        return no
     ended = run.repeats.exclude(finished_at=None).exists()
     return None if ended else No(f"Run {run.pk} has no repeat that has ended yet; score it again later.")
 

@@ -10,6 +10,7 @@ from frontend.shell.forms import PlainForm, blaming, once, posted_from, reportin
 from frontend.shell.lists import read_view
 from runs.access import ADMIN, requires
 from runs.retention import (
+    count_due,
     create_rule,
     delete_rule,
     deletions,
@@ -21,6 +22,7 @@ from runs.retention import (
 from runs.suites import suite_rows
 
 DELETIONS_PER_PAGE = 25
+DUE_SHOWN = 20  # as many as one sweep deletes
 
 
 class RuleForm(PlainForm):
@@ -98,13 +100,14 @@ def delete(request: HttpRequest, rule_id: int) -> HttpResponse:
 
 def _page(request: HttpRequest, form: RuleForm, case_form: CaseForm) -> HttpResponse:
     view = read_view(request.GET, orders={"id": "id"}, default="-id", size=DELETIONS_PER_PAGE, anchor="deletions")
-    due = due_rows()
+    n_due = count_due()
     page = {
         "form": form,
         "case_form": case_form,
         "rules": rule_rows(),
-        "due": due,
-        "due_bytes": sum(row.n_bytes for row in due),
+        "due": due_rows(DUE_SHOWN),
+        "n_due": n_due,
+        "n_more": max(n_due - DUE_SHOWN, 0),
         "storage": storage_rows(),
         "list": view.read(deletions()),
     }

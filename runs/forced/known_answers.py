@@ -79,6 +79,7 @@ def _ended_run(probe: ProbeRecord, endpoint: str) -> RunRecord | None:
         status=RunRecord.Status.FINISHED,
         model_override__isnull=True,
         source=None,
+        texts_deleted_at=None,
     )
     return same.order_by("-pk").first()
 

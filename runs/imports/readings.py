@@ -80,7 +80,9 @@ def read_import(reading_id: int, numbers: Sequence[int]) -> None:
     files = [LogFile(name, Path(f"/dev/fd/{number}")) for name, number in zip(reading.names, numbers, strict=True)]
 
     def store_end(source: ImportRecord, is_new: bool) -> None:
-        _still(reading_id).update(status=Status.STORED, source=source, is_new=is_new)
+        # Also where it was taken for lost, as after an outage longer than a lease.
+        ended = {"status": Status.STORED, "source": source, "is_new": is_new, "problem": None}
+        ImportReadingRecord.objects.filter(pk=reading_id).update(**ended)
 
     has_ended = threading.Event()
     beating = threading.Thread(target=_beat, args=[reading_id, has_ended])

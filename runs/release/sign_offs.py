@@ -5,12 +5,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Q, QuerySet
 
 from evalboard.core.errors import Conflict, InvalidInput, Refused
 from evalboard.wording.release_names import verdict_name
 from runs import acts, sign_off_chain
 from runs.access import roles
-from runs.models import ReleaseRecord, SignOffRecord, Verdict
+from runs.models import DeletionRecord, GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Verdict
 from runs.release import verdicts
 from runs.release.verdict_check import judge_again
 from runs.store import database_now
@@ -46,6 +47,8 @@ def sign_release(
     """
     if not roles.may(user, roles.SIGN):
         raise Refused("This needs the right to sign.")
+    runs = _runs_of(release_id)
+    n_deletions = _count_deletions(runs)
     seen = verdicts.decide_release(release_id=release_id)
     change, evidence_digest = judge_again(seen)
     if change:
@@ -57,6 +60,10 @@ def sign_release(
         release = locked.get(pk=release_id)
         now = database_now()
         _refuse_wrong_input(decision, note, expires_at, now)
+        # A deletion of their texts waits, and finds the sign-off.
+        list(runs.select_for_update(no_key=True).order_by("pk").values_list("pk"))
+        if _count_deletions(runs) != n_deletions:
+            raise Conflict("Texts of the release's runs were deleted meanwhile; look at the release again.")
         verdict = _present_verdict(release, input_digest)
         verdict_digest = sign_off_chain.verdict_digest(verdict)
         if verdict_digest != sign_off_chain.verdict_digest(seen):  # changed since it was judged again
@@ -93,6 +100,16 @@ def sign_release(
             setattr(row, name, value)
         row.save(force_insert=True)
     return row, False
+
+
+def _runs_of(release_id: int) -> QuerySet[RunRecord]:
+    gates = GateRecord.objects.filter(release=release_id)
+    return RunRecord.objects.filter(Q(pk__in=gates.values("baseline_run")) | Q(pk__in=gates.values("candidate_run")))
+
+
+def _count_deletions(runs: QuerySet[RunRecord]) -> int:
+    cases = Q(run=None, suite_version__in=runs.values("suite_version"))
+    return DeletionRecord.objects.filter(Q(run__in=runs.values("pk")) | cases).count()
 
 
 def _refuse_unseen(before: SignOffRecord, after: str | None, user: Any) -> None:

@@ -1,5 +1,6 @@
 """Rules of retention, what they would delete, what was deleted, and what each suite takes."""
 
+from itertools import islice
 from typing import Any
 
 from django.db import connection
@@ -48,8 +49,8 @@ def rule_rows() -> list[contract.RetentionRule]:
     return [_rule(rule) for rule in RetentionRuleRecord.objects.select_related("suite", "created_by")]
 
 
-def due_rows() -> list[contract.DueDeletion]:
-    """Return exactly what the rules would delete now."""
+def due_rows(limit: int | None = None) -> list[contract.DueDeletion]:
+    """Return exactly what the rules would delete now: of all runs, or of the first ones."""
     return [
         contract.DueDeletion(
             run=str(due.run),
@@ -58,7 +59,7 @@ def due_rows() -> list[contract.DueDeletion]:
             n_responses=due.n_responses,
             n_bytes=due.n_bytes,
         )
-        for due in plan_deletions()
+        for due in islice(plan_deletions(), limit)
     ]
 
 

@@ -11,7 +11,16 @@ from evalboard.core.document import MAX_PROBLEMS, Problems
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.trace import SAYABLE, Ending, plain_word, read_ending
 from runs import acts
-from runs.models import Case, EndpointRecord, JudgingRecord, ResponseRecord, RunRecord, Scorer, SuiteVersionRecord
+from runs.models import (
+    Case,
+    DeletionRecord,
+    EndpointRecord,
+    JudgingRecord,
+    ResponseRecord,
+    RunRecord,
+    Scorer,
+    SuiteVersionRecord,
+)
 from runs.run import delete_judge_run, named_endpoint
 from runs.store import changes, history, require_row, take_as_long_as_it_takes
 from runs.suites.own_scorers import bind_scorer
@@ -67,8 +76,8 @@ def rescore_run(
         ended = list(locked.exclude(finished_at=None).select_related("run__suite_version"))
         if not ended and not RunRecord.objects.filter(pk=run_id).exists():
             raise NotFound(f"There is no run {run_id} any more.")
-        if not ended:
-            acts.require("rescore", run)
+        run.refresh_from_db(fields=["texts_deleted_at"])
+        acts.require("rescore", run)
         stored_scorer = store_scorer(plan)
         _forget_failed_judging(run, stored_scorer)
         for repeat in ended:
@@ -120,6 +129,9 @@ def set_endings(*, endpoint: str, endings: Mapping[str, Any]) -> EndpointRecord:
         known.save(update_fields=["endings"])
         ended = ResponseRecord.objects.filter(Q(ending=Ending.UNKNOWN) | Q(finish_reason__in=endings))
         runs = RunRecord.objects.filter(pk__in=ended.filter(repeat__run__endpoint=known).values("repeat__run"))
+        # Without their texts they cannot be scored again, and keep their scores.
+        gone = DeletionRecord.objects.exclude(case_id="").values("suite_version")
+        runs = runs.filter(texts_deleted_at=None).exclude(suite_version__in=gone)
         for run in runs.select_related("endpoint", "suite_version__scorer"):
             is_scored = not scoring.is_recorded(run.suite_version.scorer.spec) and not rollup.waits_for_judge(run)
             for repeat in run.repeats.filter(pk__in=settle_endings(run, is_final=True)).exclude(finished_at=None):

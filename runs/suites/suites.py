@@ -182,8 +182,8 @@ def reference_suite(*, slug: str, first: int = 0) -> SuiteVersionRecord:
     version = None if suite is None else suite.versions.select_related("scorer").order_by("-number").first()
     if suite is None or version is None:
         raise NotFound(f"There is no suite {slug}.")
-    cases = list(version.cases.filter(is_reference=True).order_by("index"))
-    cases = cases or list(version.cases.order_by("index")[:first])
+    there = version.cases.exclude(content__has_key="deleted").order_by("index")
+    cases = list(there.filter(is_reference=True)) or list(there[:first])
     if not cases:
         raise Conflict(f"Suite {suite.slug} has no reference set: no case has reference: true.")
     name = f"{suite.slug[: MAX_SLUG - len(REFERENCE)]}{REFERENCE}"

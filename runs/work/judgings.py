@@ -30,7 +30,8 @@ def plan_anchors(version: SuiteVersionRecord, scorer: Scorer) -> AnchorPlan:
     """Plan the anchors of the next judging by a scorer with a judge, by the noise that was measured last."""
     spec = scoring.judge_spec(scorer.spec)
     assert spec is not None  # noqa: S101  for the type checker: only plans with a judge become judgings
-    stored = version.suite.anchor_sets.order_by("-pk").first() if spec["anchors"] else None
+    whole = version.suite.anchor_sets.exclude(anchors__contains=[{"deleted": None}])  # no case of it was deleted
+    stored = whole.order_by("-pk").first() if spec["anchors"] else None
     n = spec["anchors"] if stored is None else len(stored.anchors)
     measured = judgings_by_same(version, scorer).exclude(noise=None).order_by("-finished_at")
     known = measured.values_list("noise", flat=True).first()

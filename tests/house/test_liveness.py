@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.processes import children_of
 from tests.servers import free_port
 from tests.waiting import HANG_SECONDS, wait_until
 
@@ -76,6 +77,21 @@ def test_requests_that_wait_in_vain_end_the_liveness(
     for thread in waiting:
         thread.join()
     assert status(live.replace("/live", "/other")) == 404
+
+
+def test_workers_of_a_reload_are_watched_too(server: tuple[str, str, subprocess.Popen[bytes]], tmp_path: Path) -> None:
+    web, live, process = server
+    before = children_of(process.pid)  # the listener and the worker
+    process.send_signal(signal.SIGHUP)
+    wait_until(lambda: len(now := children_of(process.pid)) == 2 and len({*now} - {*before}) == 1)
+    waiting = [threading.Thread(target=status, args=[f"{web}{path}"]) for path in ("/wait", "/")]
+    for thread in waiting:
+        thread.start()
+    wait_until(lambda: status(live) == 503)
+    (tmp_path / "pipe").write_bytes(b"")
+    wait_until(lambda: status(live) == 200)
+    for thread in waiting:
+        thread.join()
 
 
 def test_the_listener_ends_with_the_server_however_that_ends(

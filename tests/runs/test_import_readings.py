@@ -91,3 +91,14 @@ def test_what_is_large_is_set(tmp_path: Path, settings: Any) -> None:
     settings.IMPORT_WAIT_BYTES = 5
     log = LogFile("log", tmp_path / "log")
     assert (is_large([log]), is_large([log, log])) == (False, True)
+
+
+def test_a_reading_that_was_taken_for_lost_says_that_it_stored_the_log(tmp_path: Path) -> None:
+    """The database was away for longer than a lease, say, and the process went on."""
+    reading = begin(tmp_path)
+    ImportReadingRecord.objects.filter(pk=reading.pk).update(beat_at=Now() - timedelta(hours=1))
+    end_lost_readings()
+    assert reading_row(reading.pk).status == "failed"
+    wait_until(lambda: ImportRecord.objects.exists())
+    read = reading_row(reading.pk)
+    assert (read.status, read.problem, read.imported) == ("stored", None, str(ImportRecord.objects.get().pk))

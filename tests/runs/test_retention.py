@@ -1,23 +1,40 @@
 """Rules delete old traces, texts and runs, and never what a baseline or a signed release depends on."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connections, transaction
 from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, InvalidInput
 from runs import acts
 from runs.compare import compare
-from runs.models import Case, DeletionRecord, RepeatScore, ResponseRecord, RunRecord, TraceBlock
+from runs.models import (
+    AnchorSetRecord,
+    Case,
+    DeletionRecord,
+    JudgingRecord,
+    RepeatScore,
+    ResponseRecord,
+    Rotation,
+    RunRecord,
+    Scorer,
+    Suite,
+    TraceBlock,
+)
 from runs.release import create_release, sign_release
 from runs.release.verdicts import decide_release
-from runs.retention import apply_rules, create_rule, deletions, due_rows, purge_case, storage_rows
-from runs.run import create_run, response_page, run_report
+from runs.retention import apply_rules, count_due, create_rule, deletions, due_rows, purge_case, retention, storage_rows
+from runs.run import add_repeats, create_run, response_page, run_report
+from runs.suites import reference_suite, rescore_run, set_endings
 from runs.sweep import reconcile
+from runs.work.judgings import plan_anchors
 from tests import build, judged
 
 pytestmark = pytest.mark.django_db
+JUDGED = {"default": {"kind": "judge", "anchors": 2, "anchor_draws": 1, "twice": 1, "draws": 1}, "cases": {}}
 
 
 def old(run: RunRecord, days: int = 100) -> RunRecord:
@@ -116,7 +133,7 @@ def test_one_case_is_deleted_with_a_tombstone(runs: tuple[RunRecord, RunRecord])
     case, other = version.cases.order_by("index")[:2]
     purge_case(suite=version.suite.slug, case_id=case.case_id, reason="Ticket 17.", user=user)
     answers = ResponseRecord.objects.filter(repeat__run__in=runs)
-    assert set(answers.filter(case_index=case.index).values_list("text", "trace_block")) == {("", None)}
+    assert not answers.filter(case_index=case.index).exclude(text="", trace_block=None).exists()
     assert "" not in answers.filter(case_index=other.index).values_list("text", flat=True)
     case.refresh_from_db()
     assert case.content["messages"] == [{"role": "user", "content": "[deleted]"}]
@@ -152,3 +169,133 @@ def test_what_suites_take_falls_with_what_is_deleted(runs: tuple[RunRecord, RunR
     assert (after.n_runs, after.n_responses, after.scores) == (before.n_runs, before.n_responses, before.scores)
     assert 0 < after.traces < before.traces
     assert DeletionRecord.objects.get().n_bytes > 0
+
+
+def test_a_run_without_texts_keeps_its_scores(runs: tuple[RunRecord, RunRecord]) -> None:
+    first, _ = runs
+    ResponseRecord.objects.filter(repeat__run=first).update(ending="unknown", finish_reason="halted")
+    create_rule(what="texts", days=30)
+    apply_rules()
+    before = list(RepeatScore.objects.filter(repeat__run=first).values_list("scores", "points"))
+    with pytest.raises(Conflict, match="were deleted"):
+        rescore_run(run_id=first.pk)
+    set_endings(endpoint=first.endpoint.slug, endings={"halted": "cut"})
+    with pytest.raises(Conflict, match="were deleted"):
+        add_repeats(run_id=first.pk, n=1)
+    assert list(RepeatScore.objects.filter(repeat__run=first).values_list("scores", "points")) == before
+
+
+def judging(of: RunRecord, **changes: Any) -> JudgingRecord:
+    """A judging of a run whose judge was asked about each case's first answer, in a run of its own."""
+    judged_suite = of.suite_version.suite
+    asked = build.suite(f"j{of.pk}", case_ids=[f"answer-1-{case.index}-1" for case in of.suite_version.cases.all()])
+    judge_run = judged.run(version=asked, repeats=1)
+    Suite.objects.filter(pk=asked.suite_id).update(judged_suite=judged_suite)
+    for case in of.suite_version.cases.all():
+        asked.cases.filter(index=case.index).update(group=case.case_id)
+    return JudgingRecord.objects.create(
+        **{"run": of, "scorer": asked.scorer, "judge_run": judge_run, "status": "finished"} | changes
+    )
+
+
+def test_a_run_that_is_read_now_is_left_alone(runs: tuple[RunRecord, RunRecord]) -> None:
+    """Its judge would be asked about empty texts, and score them."""
+    first, _ = runs
+    at_work = judging(first, status="running")
+    for what in ("texts", "runs"):
+        create_rule(what=what, days=30)
+    case = first.suite_version.cases.first()
+    assert case is not None
+    assert (due(), apply_rules()) == (set(), 0)
+    with pytest.raises(Conflict, match="reads the answers of run"):
+        purge_case(suite="colours", case_id=case.case_id, reason="Ticket 17.")
+    JudgingRecord.objects.filter(pk=at_work.pk).update(status="finished")
+    assert due() == {(first.pk, "runs")}
+
+
+def test_a_rotation_that_a_judges_run_dates_is_kept(runs: tuple[RunRecord, RunRecord]) -> None:
+    first, _ = runs
+    judge_run = judging(first).judge_run
+    assert judge_run is not None
+    stack = build.bucket().fingerprint
+    Rotation.objects.create(endpoint=judge_run.endpoint, before=stack, after=stack, run=judge_run)
+    create_rule(what="runs", days=30)
+    assert due() == set()
+    create_rule(what="texts", days=30)
+    assert apply_rules() == 1
+    assert Rotation.objects.filter(run=judge_run).exists()
+    assert texts_of(judge_run) == {""}
+
+
+def test_a_run_that_cannot_be_deleted_stops_no_other(
+    runs: tuple[RunRecord, RunRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = runs
+    old(second)
+    create_rule(what="texts", days=30)
+    real = retention._delete_texts
+
+    def fail_once(run: RunRecord) -> None:
+        assert run.pk != first.pk, "as where a row is damaged"
+        real(run)
+
+    monkeypatch.setattr(retention, "_delete_texts", fail_once)
+    assert count_due() == 2
+    assert len(due_rows(1)) == 1
+    assert apply_rules(limit=1) == 1
+    assert due() == {(first.pk, "texts")}
+
+
+def test_a_case_is_deleted_wherever_it_was_copied(runs: tuple[RunRecord, RunRecord]) -> None:
+    first, second = runs
+    case, other = first.suite_version.cases.order_by("index")[:2]
+    prompt = case.content["messages"][0]["content"]
+    reference = reference_suite(slug="colours", first=3)
+    of_reference = build.finished_run(["blue"] * 3, version=reference)
+    judge_run = judging(first).judge_run
+    assert judge_run is not None
+    judge = Scorer.objects.create(digest="j", spec=JUDGED)
+    kept = [{"case": each.case_id, "text": "blue", "tags": [], **each.content} for each in (case, other)]
+    anchors = AnchorSetRecord.objects.create(suite=first.suite_version.suite, digest="a", anchors=kept)
+    assert plan_anchors(first.suite_version, judge).stored == anchors
+    purge_case(suite=reference.suite.slug, case_id=case.case_id, reason="Ticket 17.")
+    anchors.refresh_from_db()
+    assert plan_anchors(first.suite_version, judge).stored is None, "the next judging chooses new ones"
+    assert prompt not in str(anchors.anchors)
+    assert anchors.anchors[1] == kept[1]
+    assert not Case.objects.filter(case_id=case.case_id, content__messages__0__content=prompt).exists()
+    for run in (first, second, of_reference, judge_run):
+        answers = ResponseRecord.objects.filter(repeat__run=run)
+        assert set(answers.filter(case_index=0).values_list("text", flat=True)) == {""}
+        assert "" not in answers.filter(case_index=1).values_list("text", flat=True)
+    asked = judge_run.suite_version.cases
+    assert [each.content["messages"][0]["content"] for each in asked.order_by("index")[:1]] == ["[deleted]"]
+    assert case.case_id not in [each.case_id for each in reference_suite(slug="colours", first=3).cases.all()]
+    assert acts.refusal("add_repeats", first) is not None
+    assert acts.refusal("complete", first) is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_deletion_waits_for_a_sign_off_and_finds_it() -> None:
+    judged.policy()
+    first, second = old(judged.run()), judged.run()
+    user = build.user("rita", "release manager")
+    gate = {"suite": "colours", "baseline": first.pk, "candidate": second.pk}
+    release = create_release(gates=[gate], policy="lenient", labels={}, user=user)
+    shown = decide_release(release_id=release.pk).input_digest
+    create_rule(what="texts", days=30)
+
+    def delete() -> int:
+        try:
+            return apply_rules()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            sign_release(release_id=release.pk, decision="reject", note="Old.", input_digest=shown, user=user)
+            deletion = pool.submit(delete)
+            with pytest.raises(TimeoutError):
+                deletion.result(timeout=0.3)
+        assert deletion.result(timeout=60) == 0
+    assert "" not in texts_of(first)
