@@ -178,7 +178,10 @@ def _split_prompts(endpoint: EndpointRecord) -> list[str]:
 
 
 def _refuse_second_search(endpoint: EndpointRecord) -> None:
-    """Raise InvalidInput where a search is at work or found nothing, so that a schedule never pays for it each hour."""
+    """Raise InvalidInput where a search is at work, or found nothing.
+
+    A schedule would pay for it each hour.
+    """
     status = ProbeRecord.Status
     searches = ProbeRecord.objects.filter(endpoint=endpoint, kind=ProbeRecord.Kind.BORDER, parameters__search=True)
     newest = searches.order_by("-pk").first()

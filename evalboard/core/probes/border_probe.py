@@ -22,7 +22,7 @@ BORDER_WINDOWS = (1, 4, 16)  # newest probes that are compared with those before
 MIN_EARLIER = 4  # probes before a window
 MAX_EARLIER = 64  # probes that are looked at, the window included
 ALARMS_PER_ROUND = 1e-5  # by chance alone: 1 % of series of 1,000 rounds, a round being each prompt asked once
-FIRST_DEALS, MOST_DEALS = 200, 20_000  # at once; ten times as many each time
+FIRST_DEALS, MAX_DEALS = 200, 20_000  # at once; ten times as many each time
 ENOUGH = 5  # deals that reach the distance: no more are dealt
 MAX_WORDS = 20  # of a prompt; the rarer ones count as one word, so that time and memory have a limit
 MAX_WORD_CHARS = 80
@@ -131,7 +131,7 @@ def _find_p(distance: float, tables: Sequence[NDArray[np.int64]], level: float, 
     n_reached = n_dealt = 0
     n_most = sum(FIRST_DEALS * 10**power for power in range(3)) + round(4 / level)
     while n_reached < ENOUGH and n_dealt < n_most:
-        n = min(max(10 * n_dealt, FIRST_DEALS), MOST_DEALS, n_most - n_dealt)
+        n = min(max(10 * n_dealt, FIRST_DEALS), MAX_DEALS, n_most - n_dealt)
         dealt = np.zeros(n)
         for table in tables:
             dealt += _distances(table[0], rng.multivariate_hypergeometric(table[0], int(table[1].sum()), size=n))
@@ -152,7 +152,7 @@ def _distances(totals: NDArray[np.int64], dealt: NDArray[np.int64]) -> NDArray[n
 
 
 def _table(total: Mapping[str, int], now: Mapping[str, int]) -> NDArray[np.int64]:
-    """Return int64[2, words]: the counts of every word, in all and in the window, those of the rarer words summed.
+    """Return int64[2, words]: the counts of each word, in all and in the window, rare words as one.
 
     Which words are rare depends on all answers alone, so a deal of them is as likely as before.
     """

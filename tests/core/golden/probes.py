@@ -111,12 +111,14 @@ def read_capability(asked: list[ProbeExchange]) -> list[Sentence]:
     return [*read_probe("capability", finding), *rows]
 
 
-def read_border(*shares: float, search: bool = False) -> list[Sentence]:
+def read_border(*shares: float, search: bool = False, error: str = "") -> list[Sentence]:
     """Watches of 20 prompts, oldest first: the share of each one's first word; or a search with that of its prompts."""
     parameters = {"prompts": ["p"] * 20, "search": search, "calls": 10, "random_seed": 0, "n_prompts": 20}
     *earlier, now = [
         [
-            ProbeExchange(prompt=prompt, group="ask", text="tea" if place < 10 * share else "coffee", is_remote=True)
+            ProbeExchange(
+                prompt=prompt, group="ask", text="tea" if place < 10 * share else "coffee", is_remote=True, error=error
+            )
             for prompt in range(20)
             for place in range(10)
         ]
@@ -308,6 +310,7 @@ SITUATIONS: Situations = {
     "The first watch": lambda: read_border(0.5),
     "Six watches alike": lambda: read_border(*[0.5] * 6),
     "The newest watch is split otherwise": lambda: read_border(*[0.5] * 6, 1.0),
+    "A watch whose calls failed": lambda: read_border(0.5, error="call_failed"),
     "An honest vendor": read_vendor,
     "A vendor with faults in most rows": lambda: read_vendor(with_every_fault),
     "A vendor that cuts prompts, streams other texts and answers as another model": lambda: read_vendor(
