@@ -245,7 +245,7 @@ def _cost(cost: RunCost) -> contract.LabCost:
 
 
 def _expect_costs(experiment: ExperimentRecord, arms: Sequence[ExperimentArm]) -> tuple[CostEstimate, ...]:
-    """Return what all conditions would cost, one estimate for each currency; priced endpoints alone count."""
+    """Return the cost in money of all conditions on priced endpoints, an estimate for each currency."""
     priced = [arm for arm in arms if arm.n_runs and arm.endpoint.price]
     known: defaultdict[str, list[CostEstimate]] = defaultdict(list)
     for arm in priced:
@@ -258,7 +258,7 @@ def _expect_costs(experiment: ExperimentRecord, arms: Sequence[ExperimentArm]) -
 
 
 def _count_cases(experiment: ExperimentRecord, arm: ExperimentArm, n_cases: int) -> int:
-    """Return how many answers one run of a condition takes: of a bisect's step, the chosen cases if they suffice."""
+    """Return the number of answers of one run; a bisect's step decodes the chosen cases if it can."""
     if arm.turned is None or experiment.baseline is None:
         return n_cases
     plan = experiment.plan

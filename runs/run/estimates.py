@@ -104,7 +104,7 @@ def limit_usage(n_chars: int, n_prompts: int, limit: int) -> Usage:
 def estimate_money(
     version: SuiteVersionRecord, endpoint: EndpointRecord, profile: ProfileRecord, *, n_calls: int
 ) -> CostEstimate | None:
-    """Return what calls of a suite's cases would cost, by the newest run of the suite; None without a price.
+    """Return what calls of a suite's cases would cost, by its newest run; None without a price.
 
     First on the endpoint and under the profile, then on the endpoint, then elsewhere. Without any run of the suite,
     return the most that they can cost.

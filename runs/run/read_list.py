@@ -336,7 +336,7 @@ def _row(run: RunRecord, parts: _RunDetails, now: datetime) -> RunRow:
 
 
 def _cost(run: RunRecord, usage: Sequence[Mapping[str, int] | None]) -> Cost | None:
-    """Return what an ended run cost, by what its repeats keep; None without a price, or where one keeps nothing."""
+    """Return what an ended run cost; None without a price, or where a repeat keeps no counts."""
     price = run.price or run.endpoint.price
     if not run.is_terminal or run.source_id is not None or not price:
         return None
