@@ -156,7 +156,7 @@ def resume(
 
 def render_plan(experiment: "Experiment") -> str:
     """Return the plan: a line per condition, the cost, and what cannot be measured here."""
-    from evalboard.wording.lab import describe_arm, describe_cost
+    from evalboard.wording.lab import describe_arm, describe_cost, describe_money
 
     arms = [(describe_arm(arm.source, arm.name), describe_cost(arm.cost)) for arm in experiment.arms]
     arms.append(("all", f"{describe_cost(experiment.cost)}; {experiment.budget_minutes:g} min are allowed"))
@@ -167,6 +167,8 @@ def render_plan(experiment: "Experiment") -> str:
     if bisect is not None:
         lines += [f"  {field.label}: {field.baseline} → {field.candidate}" for field in bisect.fields]
     lines += [f"  {name:<{width}}  {cost}" for name, cost in arms]
+    if words := describe_money(experiment):
+        lines.append(f"  {words}")
     lines += [f"  not measured: {each.label}: {each.reason}" for each in experiment.not_measured]
     if bisect is not None:
         unreachable = [field for field in bisect.fields if field.state == "not_reachable"]

@@ -56,7 +56,7 @@ def rollouts(
             if line:
                 typer.echo(line)
         for step, words in over:
-            typer.echo(f"Step {step.step}: {words}")
+            typer.echo(f"Step {step.step}: {words} {describe_worst_token(step)}".rstrip())
     known = any(step.kl_k3 is not None for step in steps)
     raise typer.Exit(NO_SHIP if over else 0 if known else INCONCLUSIVE)
 

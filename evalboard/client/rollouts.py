@@ -9,14 +9,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.client.access import Access, find_access
-from evalboard.client.errors import Unreachable
+from evalboard.client.errors import Unreachable, WrongUse
 from evalboard.client.rest import RestClient
 from evalboard.contract.rollouts import RolloutFigures
 from evalboard.core.errors import EvalboardError
 from evalboard.core.rollout_steps import CLIP_RANGE, TopK, measure_step
-from evalboard.wording.rollouts import explain_limits
+from evalboard.wording.rollouts import describe_worst_token, explain_limits
 
 logger = logging.getLogger(__name__)
+_stored: set[str] = set()  # series of which this process has stored a step
 
 
 class RolloutMismatch(EvalboardError):
@@ -48,7 +49,8 @@ def log(
     of the tokens whose ratio is outside 1 ± clip_range. top_k, sampler_top_k: token ids and logprobs [B, T, k] of the
     likeliest tokens. trainer_experts: the trainer's own routing, [B, S, layers, k]. A step that was logged before is
     replaced. If the server does not answer, a warning is logged and training goes on: the limits are checked all the
-    same. Raises InvalidInput for tensors that cannot be read, and WrongUse for a wrong token or name.
+    same. Raises InvalidInput for tensors that cannot be read. Raises WrongUse for a wrong token or name, but not after
+    a step of the series was stored: a token that expires ends no training.
     """
     figures = measure_step(
         batch, clip_range=clip_range, top_k=top_k, sampler_top_k=sampler_top_k, trainer_experts=trainer_experts
@@ -56,10 +58,13 @@ def log(
     body = {"step": step, "figures": figures.to_json(), "max_kl": max_kl, "max_clip_share": max_clip_share}
     try:
         figures = _client(find_access()).log_rollout(series, body).value
-    except Unreachable as problem:
+        _stored.add(series)
+    except (Unreachable, WrongUse) as problem:
+        if isinstance(problem, WrongUse) and series not in _stored:
+            raise
         logger.warning("Step %d of %s was not stored: %s", step, series, problem.detail)
     if words := explain_limits(figures, max_kl=max_kl, max_clip_share=max_clip_share):
-        raise RolloutMismatch(f"Step {step} of {series}: {words}", figures)
+        raise RolloutMismatch(f"Step {step} of {series}: {words} {describe_worst_token(figures)}".rstrip(), figures)
     return figures
 
 

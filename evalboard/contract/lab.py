@@ -15,7 +15,7 @@ from evalboard.contract.base import (
     says,
 )
 from evalboard.contract.lab_kinds import SOURCES, STEP, FieldReach, FieldState, State, StepAnswer
-from evalboard.contract.parts import BucketNamed, Pause, ProfileNamed
+from evalboard.contract.parts import BucketNamed, Cost, CostEstimate, Pause, ProfileNamed
 from evalboard.contract.run import RunCost, SuiteNamed
 
 KINDS = ("variance", "bisect")
@@ -241,6 +241,11 @@ class Experiment(ExperimentRow):
     temperature: Annotated[float | None, says(description="temperature at which the sampler is tested")]
     cost: Annotated[LabCost, says(description="of all conditions, as planned")]
     spent_minutes: float
+    expected_costs: Annotated[
+        tuple[CostEstimate, ...],
+        says(description="in money, until it has ended; one for each currency, none without a price"),
+    ]
+    spent_costs: Annotated[tuple[Cost, ...], says(description="of its runs so far, their judges not included")]
     arms: Annotated[tuple[LabArm, ...], says(description="in run order, the control first")]
     rows: Annotated[tuple[LabRow, ...], says(description="the control, then by size; unfinished ones have no figures")]
     not_measured: tuple[NotMeasured, ...]

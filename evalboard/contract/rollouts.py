@@ -10,7 +10,7 @@ class WorstRolloutToken(Contract):
 
     response: Annotated[int, says(minimum=0, description="row of the batch, from 0")]
     position: Annotated[int, says(minimum=0, description="in its response, from 0")]
-    token_id: int | None
+    token_id: int
     sampler: Annotated[float, says(description="logprob in nats")]
     trainer: float
     log_ratio: Annotated[float, says(description="the trainer's logprob minus the sampler's")]

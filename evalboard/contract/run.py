@@ -203,6 +203,9 @@ class RunRow(RunHead):
     created_at: Instant
     ran_at: RanAt
     finished_at: Instant | None
+    cost: Annotated[
+        Cost | None, says(description="of all its answers, once it has ended; null: no price, or counts were not kept")
+    ]
     url: PageAddress
 
 

@@ -34,14 +34,14 @@ EXPERTS = ("routed_experts", "rollout_expert_indices")  # verl, SkyRL
 class _Step:
     """The tensors of one step: B responses in T columns.
 
-    sampler, trainer: [B, T], logprobs in nats. is_sampled: bool[B, T]. token_ids: int[B, T] or None. firsts: int[B],
+    sampler, trainer: [B, T], logprobs in nats. is_sampled: bool[B, T]. token_ids: int[B, T]. firsts: int[B],
     the column of each response's first sampled token.
     """
 
     sampler: NDArray[Any]
     trainer: NDArray[Any]
     is_sampled: Mask
-    token_ids: NDArray[Any] | None
+    token_ids: NDArray[Any]
     firsts: NDArray[np.int64]
 
 
@@ -61,7 +61,7 @@ def measure_step(
     """
     step = _read_step(batch)
     rows, columns = np.nonzero(step.is_sampled)
-    sampler, trainer = (each[rows, columns].astype(np.float64) for each in (step.sampler, step.trainer))
+    sampler, trainer = (_read_logprobs(each[rows, columns]) for each in (step.sampler, step.trainer))
     for name, values in (("sampler", sampler), ("trainer", trainer)):
         if len(values) and not values.any():
             raise InvalidInput(f"Every logprob of the {name} is 0: it computed none.", fields={name: "all are 0"})
@@ -85,7 +85,9 @@ def measure_step(
         clip_range=clip_range,
         clip_share=float((np.abs(excess) > clip_range).mean()) if n else None,
         worst=_find_worst(step, rows, columns, log_ratios) if n else None,
-        distribution=None if top_k is None else _check_top_k(step, rows, columns, top_k, sampler_top_k),
+        distribution=None
+        if top_k is None or not len(rows)
+        else _check_top_k(step, rows, columns, top_k, sampler_top_k),
         routing=None if routed is None else _check_routing(routed, trainer_experts, step, (rows, columns), terms),
     )
 
@@ -130,6 +132,12 @@ def _read_step(batch: Mapping[str, Any]) -> _Step:
         token_ids=_fit(shape.tokens, _cut_ids(ids, shape, n_columns), sampler.shape),
         firsts=is_sampled.argmax(axis=1),
     )
+
+
+def _read_logprobs(values: NDArray[Any]) -> Numbers:
+    """Return logprobs, NaN where one is infinite: a trainer that overflowed knows none."""
+    numbers = values.astype(np.float64)
+    return np.where(np.isposinf(numbers), np.nan, numbers)
 
 
 def _cut_ids(ids: NDArray[Any], shape: RolloutShape, n_columns: int) -> NDArray[Any]:
@@ -191,7 +199,7 @@ def _find_worst(
     return WorstRolloutToken(
         response=row,
         position=column - int(step.firsts[row]),
-        token_id=None if step.token_ids is None else int(step.token_ids[row, column]),
+        token_id=int(step.token_ids[row, column]),
         sampler=float(step.sampler[row, column]),
         trainer=max(float(step.trainer[row, column]), IMPOSSIBLE),
         log_ratio=float(log_ratios[at]),
@@ -213,13 +221,12 @@ def _check_top_k(
     ids, logprobs = _read_top_k("top_k", top_k, step, rows, columns)
     probs = np.exp(logprobs)
     n, k = ids.shape
-    chosen = np.zeros(n, np.int64) if step.token_ids is None else step.token_ids[rows, columns]
-    is_chosen = ids == chosen[:, None]
+    is_chosen = ids == step.token_ids[rows, columns][:, None]
     shares, wanted = is_chosen.mean(axis=0), probs.mean(axis=0)
     observed, expected = (min(float(each.sum()), 1.0) for each in (shares, wanted))
     if sampler_top_k is None:
         apart = 0.5 * (float(np.abs(shares - wanted).sum()) + abs(observed - expected))
-        slack = math.sqrt(((k + 1) * math.log(2) - math.log(1 - CONFIDENCE)) / (2 * n)) if n else 1.0
+        slack = math.sqrt(((k + 1) * math.log(2) - math.log(1 - CONFIDENCE)) / (2 * n))
         low, high = max(apart - slack, 0.0), None
     else:
         low, high = _bound_variation(ids, probs, *_read_top_k("sampler_top_k", sampler_top_k, step, rows, columns))
@@ -253,7 +260,7 @@ def _bound_variation(
         apart += np.where(is_listed, np.abs(probs[:, column] - on_sampler), 0.0)
     rest, sampler_rest = (np.clip(1 - sums, 0.0, 1.0) for sums in (matched, taken))
     low, high = 0.5 * (apart + np.abs(rest - sampler_rest)), 0.5 * (apart + rest + sampler_rest)
-    return float(low.mean()) if len(low) else 0.0, min(float(high.mean()) if len(high) else 1.0, 1.0)
+    return float(low.mean()), min(float(high.mean()), 1.0)
 
 
 def _read_top_k(
@@ -271,12 +278,14 @@ def _check_routing(
     """Measure which experts were chosen; None where no token has a route.
 
     The experts of the position before a token gave that token. They are the last T + 1 columns without the last one,
-    whose token was never read. A row whose experts are all alike is filling.
+    whose token was never read. A row whose experts are all alike, or negative, is filling.
     """
     picked = _pick(len(places[0]), MAX_ROUTED)
     rows, columns = (each[picked] for each in places)
     sampler = _read_experts("routed_experts", routed, step, rows, columns)
-    is_routed = (sampler != sampler[..., :1]).any(axis=(1, 2)) if sampler.shape[2] > 1 else np.ones(len(rows), bool)
+    is_routed = (sampler >= 0).all(axis=(1, 2))
+    if sampler.shape[2] > 1:
+        is_routed &= (sampler != sampler[..., :1]).any(axis=(1, 2))
     sampler, rows, columns, terms = sampler[is_routed], rows[is_routed], columns[is_routed], terms[picked][is_routed]
     n, n_layers, k = sampler.shape
     if not n:

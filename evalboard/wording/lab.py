@@ -10,7 +10,7 @@ from evalboard.wording.messages import Facts, Messages
 from evalboard.wording.numbers import capital, counted, fixed, listed, points, small_points
 
 if TYPE_CHECKING:
-    from evalboard.contract.lab import LabCost
+    from evalboard.contract.lab import Experiment, LabCost
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +287,15 @@ def describe_arm(source: str, name: str) -> str:
         return name
     label = SOURCE_WORDS[Source(source)].label
     return f"{label}, {name}" if name else label
+
+
+def describe_money(experiment: "Experiment") -> str:
+    """Say what an experiment will cost and has cost in money; "" where no endpoint has a price."""
+    parts = [each.text for each in experiment.expected_costs]
+    if experiment.spent_costs:
+        so_far = "" if experiment.is_terminal else " so far"
+        parts.append(f"Spent{so_far}: {', '.join(each.text for each in experiment.spent_costs)}.")
+    return " ".join(parts)
 
 
 def describe_cost(cost: "LabCost") -> str:

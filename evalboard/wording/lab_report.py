@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalboard.contract.lab_kinds import CONTROL, Source
 from evalboard.wording.bisect_report import bisect_command, bisect_parts, markdown_table
-from evalboard.wording.lab import bound_points, describe_arm
+from evalboard.wording.lab import bound_points, describe_arm, describe_money
 from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import capital, counted, fixed, points, score_digits, signed
 
@@ -85,7 +85,9 @@ def repeat_command(experiment: "Experiment") -> str:
 def _cost_parts(experiment: "Experiment", address: str) -> list[str]:
     plan = markdown_table(_PLAN_HEADS, plan_cells(experiment, address=address))
     problems = [f"* {describe_arm(arm.source, arm.name)}: {arm.problem}" for arm in experiment.arms if arm.problem]
-    parts = ["## Plan and cost", _describe_times(experiment), plan, *(["\n".join(problems)] if problems else [])]
+    words = describe_money(experiment)
+    parts = ["## Plan and cost", _describe_times(experiment), plan, *([words] if words else [])]
+    parts += ["\n".join(problems)] if problems else []
     served = [*_served_cells(experiment, address)]
     return [*parts, "## What served", markdown_table(_SERVED_HEADS, served)] if served else parts
 

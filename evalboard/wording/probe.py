@@ -423,7 +423,7 @@ def _border_changed(numbers: Numbers) -> str:
     window = min(numbers["windows"], key=lambda each: each["p_value"])
     newest = "this probe" if window["n_probes"] == 1 else f"the newest {window['n_probes']} probes"
     return (
-        f"First words are split otherwise in {newest} than in {counted(window['n_earlier'], 'probe')} before: "
+        f"First words are split differently in {newest} than in {counted(window['n_earlier'], 'probe')} before: "
         f"{p_value(window['p_value'])} by chance. Another model, or other weights, sampling or template answer."
     )
 

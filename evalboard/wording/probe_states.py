@@ -107,8 +107,8 @@ STATES: dict[str, dict[str, StateWords]] = {
         "changed": StateWords(
             "Changed",
             "bad",
-            "Ask who serves it what changed, and run the baselines of this endpoint again. The next probes begin anew; "
-            "search again if few prompts are still split.",
+            "Ask who serves it what changed, and run the baselines of this endpoint again. Later probes are compared "
+            "with this one; search again if few prompts are still split.",
         ),
         "too_few": StateWords("Too few probes yet", "early", "Start the same again, or schedule one an hour."),
         "incomplete": INCOMPLETE,

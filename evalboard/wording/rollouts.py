@@ -13,7 +13,7 @@ HIGH_SHARE = 0.01  # below it, a share is written with two digits
 
 
 def explain_limits(figures: "RolloutFigures", *, max_kl: float | None, max_clip_share: float | None) -> str:
-    """Say which limit a step exceeds, and where to look; "" where it exceeds none."""
+    """Say which limits a step exceeds; "" where it exceeds none."""
     parts = []
     if max_kl is not None and figures.kl_k3 is not None and figures.kl_k3 > max_kl:
         kl, limit = nats_rounded(figures.kl_k3, DIGITS), nats_rounded(max_kl, DIGITS)
@@ -21,7 +21,7 @@ def explain_limits(figures: "RolloutFigures", *, max_kl: float | None, max_clip_
     if max_clip_share is not None and figures.clip_share is not None and figures.clip_share > max_clip_share:
         share, limit = write_share(figures.clip_share), write_share(max_clip_share)
         parts.append(f"{share} of the tokens are outside the clip range, above the limit of {limit}.")
-    return " ".join([*parts, describe_worst_token(figures)]) if parts else ""
+    return " ".join(parts)
 
 
 def describe_step(figures: "RolloutFigures") -> str:
@@ -41,10 +41,9 @@ def describe_worst_token(figures: "RolloutFigures") -> str:
     worst = figures.worst
     if worst is None or not worst.log_ratio:
         return ""
-    name = "a token" if worst.token_id is None else f"token {worst.token_id}"
     return (
-        f"The worst is {name} at position {worst.position} of response {worst.response}: {nats(worst.sampler)} nats "
-        f"on the sampler, {nats(worst.trainer)} on the trainer."
+        f"The worst is token {worst.token_id} at position {worst.position} of response {worst.response}: "
+        f"{nats(worst.sampler)} on the sampler, {nats(worst.trainer)} on the trainer."
     )
 
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.lab import Experiment
 from evalboard.contract.run import RunRow
-from evalboard.wording.lab import describe_arm
+from evalboard.wording.lab import describe_arm, describe_money
 from evalboard.wording.lab_report import (
     describe_change,
     describe_range,
@@ -230,6 +230,7 @@ def _page(request: HttpRequest, answer: Experiment) -> dict[str, Any]:
         ),
         "is_begun": bool(strips) or bool(answer.bisect and answer.started_at),
         "command": repeat_command(answer),
+        "money": describe_money(answer),
         "part_done": answer.n_done / max(answer.cost.n_runs, 1),
         "announced_percent": 10 * (10 * answer.n_done // max(answer.cost.n_runs, 1)),
         **(bisect_page(answer, answer.bisect) if answer.bisect else {}),

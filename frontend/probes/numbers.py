@@ -11,7 +11,7 @@ from evalboard.contract.verification import Verification
 from evalboard.wording.audit import describe_place, name_worker
 from evalboard.wording.capability import STATE_WORDS
 from evalboard.wording.determinism import describe_condition
-from evalboard.wording.numbers import capital, counted, p_value, points
+from evalboard.wording.numbers import capital, counted, p_value, points, rounded
 from evalboard.wording.vendors import LABELS as VENDOR_LABELS
 from evalboard.wording.vendors import STATE_WORDS as VENDOR_STATES
 from evalboard.wording.vendors import describe_vendor_row
@@ -361,6 +361,9 @@ def _vendor(numbers: Numbers) -> list[NumberRow]:
     ]
 
 
+SMALL_P = 0.001  # smaller ones are compared with the level, so their first digit is written
+
+
 def _border(numbers: Numbers) -> list[NumberRow]:
     if "kept" in numbers:
         return [NumberRow("prompts that are split", _of(len(numbers["kept"]), numbers["n_prompts"]))]
@@ -369,15 +372,16 @@ def _border(numbers: Numbers) -> list[NumberRow]:
         n = window["n_probes"]
         what = f"{count(window['n_calls'])} calls, against {count(window['n_earlier'])} earlier probes"
         name = "p, this probe" if n == 1 else f"p, the newest {n} probes"
-        rows.append(NumberRow(name, p_value(window["p_value"]), what))
-    return rows
+        p = window["p_value"]
+        rows.append(NumberRow(name, f"p = {rounded(p, 1)}" if p < SMALL_P else p_value(p), what))
+    return [*rows, NumberRow("level", rounded(numbers["level"]), "it is changed if one p is at most this")]
 
 
 def _border_tables(numbers: Numbers, prompts: Sequence[str], stacks: Stacks) -> list[Table]:
     split = set(numbers.get("kept", ()))
     rows = tuple(
         (prompt_name(row["prompt"], prompts), _words_of(row["counts"]), "kept" if row["prompt"] in split else "")
-        for row in numbers["words"]
+        for row in sorted(numbers["words"], key=lambda row: row["prompt"] not in split)
     )
     return [Table("First words", ("Prompt", "Words", ""), rows, is_text=True)]
 

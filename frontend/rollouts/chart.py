@@ -8,6 +8,9 @@ from frontend.shell.charts import figures
 from frontend.shell.charts.axes import log_scale_of
 from runs.rollouts import ChartPoint
 
+LABELS, MARGIN = 0.08, 0.02  # room at the left, where the heights are named, and at the right, in parts of the span
+FEW = 10  # steps, of which each is named
+
 
 def draw_kl(points: Sequence[ChartPoint], limit: float | None) -> dict[str, Any] | None:
     """Return `data` and `layout`: the KL (k3) of each point, and the limit; None where no step has one."""
@@ -47,7 +50,10 @@ def _draw(
 ) -> dict[str, Any]:
     middles = [(point.first + point.last) / 2 for point in points]
     first, end = points[0].first, points[-1].last
-    pad = max(0.02 * (end - first), 0.5)
+    left, right = (max(part * (end - first), 0.5) for part in (LABELS, MARGIN))
+    axis: dict[str, Any] = {"range": [first - left, end + right], "tickformat": "d"}
+    if end - first < FEW:
+        axis["dtick"] = 1
     marks = [
         figures.marks(
             [middles[place] for place in chosen],
@@ -63,7 +69,7 @@ def _draw(
     return {
         "data": [figures.lines(middles, heights, role="stems", ink="shift"), *marks],
         "layout": {
-            "xaxis": {"range": [first - pad, end + pad], "tickformat": "d"},
+            "xaxis": axis,
             "margin": {"b": 52},
             "annotations": [figures.title(name, name.partition(",")[0]), figures.name_along("step")],
         },

@@ -20,7 +20,7 @@ from frontend.shell.forms import posted_from, reporting
 from runs.access import READ, RUN, requires
 from runs.rollouts import chart_points, delete_series, series_row, series_rows, show_step, step_rows
 
-SHOWN = 50  # steps in the table
+SHOWN = 25  # steps in the table
 
 
 @requires(READ)
@@ -49,8 +49,9 @@ def one_series(request: HttpRequest, series: str) -> HttpResponse:
     )
     page = {
         "series": row,
-        "claim": f"Step {last.step}: {describe_step(last)}",
-        "rest": why or describe_worst_token(last),
+        "claim": f"Step {last.step}: {why or describe_step(last)}",
+        "rest": describe_worst_token(last),
+        "worst": write_kl(row.worst.kl_k3),
         "checks": tuple(list_checks(last)),
         "plots": [plot for plot in plots if plot["figure"] is not None],
         "steps": [_row(show_step(step)) for step in step_rows(series)[:SHOWN]],

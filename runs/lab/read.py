@@ -1,7 +1,9 @@
 """Experiments as they are shown: the plan, the table as far as it is, and the sentence."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
@@ -9,15 +11,18 @@ from django.urls import reverse
 
 from evalboard.contract import lab as contract
 from evalboard.contract.lab_kinds import CHOICES, Source, SourceFinding, State
-from evalboard.contract.parts import name_version
-from evalboard.contract.run import RunCost, SuiteNamed
-from evalboard.core.lab import ArmFigures, Figures, add_costs, combine_arms, judge_rows
+from evalboard.contract.parts import Cost, CostEstimate, name_version
+from evalboard.contract.run import EXPERIMENT_LABEL, RunCost, SuiteNamed
+from evalboard.core.cost import write_amount
+from evalboard.core.lab import ArmFigures, Figures, add_costs, combine_arms, is_case_alone, judge_rows
 from evalboard.wording import lab as wording
 from evalboard.wording.bisect import describe_bisect
-from evalboard.wording.numbers import listed
+from evalboard.wording.numbers import listed, money
+from evalboard.wording.run import ESTIMATE
 from runs.lab.read_bisect import name_bucket, read_bisect, step_label
-from runs.models import ExperimentArm, ExperimentRecord, RepeatRecord
-from runs.run import measure_engine_time
+from runs.lab.steps import count_decodings
+from runs.models import ExperimentArm, ExperimentRecord, RepeatRecord, RunRecord
+from runs.run import add_up, estimate_money, measure_engine_time, read_costs
 from runs.store import RecordList, require_row
 from runs.work import paused_until, read_pause
 
@@ -66,6 +71,8 @@ def experiment_detail(experiment_id: int) -> contract.Experiment:
         temperature=next((_temperature(arm) for arm in arms if arm.source == Source.SAMPLER), None),
         cost=_cost(add_costs(RunCost(**arm.cost) for arm in arms)),
         spent_minutes=round(sum(arm.spent_minutes for arm in shown), 3),
+        expected_costs=() if experiment.finished_at else _expect_costs(experiment, arms),
+        spent_costs=_sum_spent(experiment),
         arms=shown,
         rows=tuple(_row(experiment, row, rows) for row in rows),
         not_measured=tuple(_not_measured(left) for left in experiment.left_out),
@@ -235,6 +242,48 @@ def _cost(cost: RunCost) -> contract.LabCost:
         tokens=None if cost.tokens is None else round(cost.tokens),
         minutes=None if cost.minutes is None else round(cost.minutes, 2),
     )
+
+
+def _expect_costs(experiment: ExperimentRecord, arms: Sequence[ExperimentArm]) -> tuple[CostEstimate, ...]:
+    """Return the cost in money of all conditions on priced endpoints, an estimate for each currency."""
+    priced = [arm for arm in arms if arm.n_runs and arm.endpoint.price]
+    known: defaultdict[str, list[CostEstimate]] = defaultdict(list)
+    for arm in priced:
+        version = arm.suite_version or experiment.suite_version
+        n_calls = arm.n_runs * _count_cases(experiment, arm, version.n_cases)
+        cost = estimate_money(version, arm.endpoint, experiment.profile, n_calls=n_calls)
+        if cost is not None:
+            known[cost.currency].append(cost)
+    return tuple(_sum_estimates(currency, parts) for currency, parts in sorted(known.items()))
+
+
+def _count_cases(experiment: ExperimentRecord, arm: ExperimentArm, n_cases: int) -> int:
+    """Return the number of answers of one run; a bisect's step decodes the chosen cases if it can."""
+    if arm.turned is None or experiment.baseline is None:
+        return n_cases
+    plan = experiment.plan
+    is_alone = is_case_alone(arm.settings or {}, kind=plan["kind"])
+    return count_decodings(plan) * (len(plan["cases"]) + len(plan["beside"]) if is_alone else n_cases)
+
+
+def _sum_estimates(currency: str, parts: Sequence[CostEstimate]) -> CostEstimate:
+    amount = write_amount(sum((Decimal(each.amount) for each in parts), Decimal(0)))
+    is_limit = any(each.is_limit for each in parts)
+    text = ESTIMATE.write("experiment_limit" if is_limit else "experiment", amount=money(amount, currency))
+    return CostEstimate(amount=amount, currency=currency, is_limit=is_limit, text=text)
+
+
+def _sum_spent(experiment: ExperimentRecord) -> tuple[Cost, ...]:
+    """Return what the experiment's runs cost so far, those too that were cut off and started again."""
+    if experiment.started_at is None:
+        return ()
+    own = RunRecord.objects.filter(labels__contains={EXPERIMENT_LABEL: str(experiment.pk)})
+    # Labels are user input: others may name this experiment too.
+    own = own.filter(created_by=experiment.created_by_id, created_at__gte=experiment.created_at)
+    known: defaultdict[str, list[Cost]] = defaultdict(list)
+    for costs in read_costs(list(own.select_related("endpoint"))).values():
+        known[costs.whole.currency].append(costs.whole)
+    return tuple(add_up(parts) for _, parts in sorted(known.items()))
 
 
 def _row(experiment: ExperimentRecord, row: TableRow, rows: Sequence[TableRow]) -> contract.LabRow:

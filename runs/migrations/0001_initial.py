@@ -529,6 +529,7 @@ class Migration(migrations.Migration):
                 ('batch_sizes', models.JSONField(default=dict, help_text='the largest batch of each response: size → responses')),
                 ('calls_in_flight', models.JSONField(help_text='the most of our calls at once during each response: calls → responses; null where not counted', null=True)),
                 ('flip_chances', models.BinaryField(help_text='a little-endian float32 a case, NaN where unknown; see core.fragility', null=True)),
+                ('usage', models.JSONField(help_text='token counts of its answers, summed (core.cost.Usage)', null=True)),
                 ('repeat', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='columns', to='runs.repeatrecord')),
             ],
             options={

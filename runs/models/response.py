@@ -133,6 +133,7 @@ class CaseColumns(models.Model):
     flip_chances = models.BinaryField(
         null=True, help_text="a little-endian float32 a case, NaN where unknown; see core.fragility"
     )
+    usage = models.JSONField(null=True, help_text="token counts of its answers, summed (core.cost.Usage)")
 
     class Meta:
         verbose_name_plural = "case columns"

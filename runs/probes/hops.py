@@ -48,8 +48,8 @@ def _pair(gateway: ProbeRecord, direct: ProbeRecord) -> ProbeHop:
 
 def describe_control(probe: ProbeRecord) -> str | None:
     """Name the known-good endpoint that a probe is compared with, if any; None for our own engine."""
-    if probe.kind in (ProbeRecord.Kind.VERIFY, ProbeRecord.Kind.VENDOR):
-        return None  # it has its own answers of known origin, or a card to be compared on
+    if probe.kind in (ProbeRecord.Kind.VERIFY, ProbeRecord.Kind.VENDOR, ProbeRecord.Kind.BORDER):
+        return None  # it has its own answers of known origin, a card to be compared on, or prompts of its own
     other, endpoint = _other(probe), probe.endpoint
     if other is not None and not probe.bypass_of_id:
         return f"{other.endpoint.slug}, reached without the gateway: probe {other.pk}, {_outcome(other)}."

@@ -159,6 +159,8 @@ def _complete(
     decoding = newest_profile(profile or DEFAULT_PROFILES.get(ProbeRecord.Kind(kind), DEFAULT_PROFILE))
     if kind == ProbeRecord.Kind.BORDER and "prompts" not in parameters:
         split = [] if complete["search"] else _split_prompts(target)
+        if not split and not complete["search"]:
+            _refuse_second_search(target)
         complete["search"] = not split
         complete["prompts"] = split or list(BORDER)
     return target, decoding, complete
@@ -173,6 +175,25 @@ def _split_prompts(endpoint: EndpointRecord) -> list[str]:
     if newest is None or newest.finding is None:
         return []
     return [newest.parameters["prompts"][index] for index in newest.finding["numbers"]["kept"]]
+
+
+def _refuse_second_search(endpoint: EndpointRecord) -> None:
+    """Raise InvalidInput where a search is at work, or found nothing.
+
+    A schedule would pay for it each hour.
+    """
+    status = ProbeRecord.Status
+    searches = ProbeRecord.objects.filter(endpoint=endpoint, kind=ProbeRecord.Kind.BORDER, parameters__search=True)
+    newest = searches.order_by("-pk").first()
+    if newest is None:
+        return
+    if newest.status in (status.QUEUED, status.RUNNING):
+        words = f"Probe {newest.pk} searches for split prompts now. Start this one when it has ended."
+    elif newest.finding is not None and newest.finding["state"] == "none_found":
+        words = f"Probe {newest.pk} found too few split prompts. Set search to true, or give prompts of your own."
+    else:
+        return
+    raise InvalidInput("The probe is not valid.", fields={"parameters": words})
 
 
 def course_of(probe_id: int) -> ProbeCourse | None:

@@ -4,6 +4,8 @@ from evalboard.logged.runs import MAX_REPEATS
 from runs.run import idempotency
 from runs.run.completing import complete_run, order_again, run_again
 from runs.run.estimates import (
+    add_up,
+    estimate_money,
     estimate_run,
     limit_usage,
     make_cost,
@@ -96,6 +98,7 @@ __all__ = [
     "ScoreCell",
     "TraceWindow",
     "add_repeats",
+    "add_up",
     "bucket_reports",
     "cancel_run",
     "case_buckets",
@@ -109,6 +112,7 @@ __all__ = [
     "delete_judge_run",
     "delete_run",
     "drawn_points",
+    "estimate_money",
     "estimate_run",
     "event_lines",
     "explain_judging",

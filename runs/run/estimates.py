@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from typing import Any
 
 from django.db import connection
@@ -15,9 +16,9 @@ from evalboard.core.digest import canonical_json
 from evalboard.core.profile import LIMIT
 from evalboard.wording.numbers import money
 from evalboard.wording.run import ESTIMATE, describe_estimate
-from runs.models import EndpointRecord, EngineProcess, RepeatRecord, RunRecord, SuiteVersionRecord
-from runs.run.runs import Order, find_order, named_endpoint
-from runs.work import count_judgements
+from runs.models import EndpointRecord, EngineProcess, ProfileRecord, RepeatRecord, RunRecord, SuiteVersionRecord
+from runs.run.runs import find_order, named_endpoint
+from runs.work import count_judgements, read_usage
 
 STARTS_READ = 10
 RUNS_LOOKED_AT = 20
@@ -31,21 +32,6 @@ SELECT coalesce(sum(seconds), 0)::float8, coalesce(sum(n_tokens), 0)::bigint
           FROM runs_response
          WHERE repeat_id IN (SELECT id FROM runs_repeat WHERE run_id = %s) AND error_code = ''
          GROUP BY repeat_id, engine_process_id) AS part
-"""
-
-
-# By the server's own counts, and for our own engine by those of the responses.
-USAGE = """
-SELECT run_id, index, count(*), count(*) FILTER (WHERE n_prompt IS NULL OR n_answer IS NULL),
-       coalesce(sum(n_prompt), 0)::bigint, coalesce(sum(n_cached), 0)::bigint,
-       coalesce(sum(n_answer), 0)::bigint, coalesce(sum(n_reasoning), 0)::bigint
-  FROM (SELECT repeat.run_id, repeat.index, repeat.cases IS NOT NULL AS is_targeted,
-               CASE WHEN call IS NULL THEN n_prompt_tokens ELSE (call->>'n_prompt_tokens')::bigint END AS n_prompt,
-               CASE WHEN call IS NULL THEN n_tokens ELSE (call->>'n_tokens')::bigint END AS n_answer,
-               (call->>'n_cached_tokens')::bigint AS n_cached, (call->>'n_reasoning_tokens')::bigint AS n_reasoning
-          FROM runs_response JOIN runs_repeat AS repeat ON repeat.id = repeat_id
-         WHERE repeat.run_id = ANY(%s) AND error_code = '') AS answers
- GROUP BY run_id, is_targeted, index ORDER BY run_id, is_targeted, index
 """
 CHARS_OF_A_TOKEN = 3  # of a prompt, so that an estimate is rather too high; English has about 4
 CASES_SIZED = 1000
@@ -65,7 +51,7 @@ def read_costs(runs: Collection[RunRecord]) -> dict[int, RunCosts]:
     A run has the price that its endpoint had when it was asked for, or if there was none, the one of today.
     """
     prices = {run.pk: price for run in runs if run.source_id is None and (price := run.price or run.endpoint.price)}
-    usage = _read_usage(prices)
+    usage = read_usage(prices)
     return {
         run_id: RunCosts(make_cost(price, usage[run_id]), tuple(make_cost(price, [each]) for each in usage[run_id]))
         for run_id, price in prices.items()
@@ -80,6 +66,21 @@ def make_cost(price: Mapping[str, str], usage: Sequence[Usage]) -> Cost:
     text = ESTIMATE.write("uncounted", n=whole.n_uncounted) if known is None else money(known, price["currency"])
     return Cost(
         amount=known, currency=price["currency"], n_calls=whole.n_calls, n_uncounted=whole.n_uncounted, text=text
+    )
+
+
+def add_up(costs: Sequence[Cost]) -> Cost:
+    """Return the sum of costs in one currency, at least one; not known where a part of it is not."""
+    currency, n_uncounted = costs[0].currency, sum(each.n_uncounted for each in costs)
+    known = None
+    if not n_uncounted:
+        known = write_amount(sum((Decimal(each.amount or 0) for each in costs), Decimal(0)))
+    return Cost(
+        amount=known,
+        currency=currency,
+        n_calls=sum(each.n_calls for each in costs),
+        n_uncounted=n_uncounted,
+        text=ESTIMATE.write("uncounted", n=n_uncounted) if known is None else money(known, currency),
     )
 
 
@@ -100,48 +101,36 @@ def limit_usage(n_chars: int, n_prompts: int, limit: int) -> Usage:
     return Usage(n_calls=n_prompts, n_prompt=-(-n_chars // CHARS_OF_A_TOKEN), n_tokens=n_prompts * limit)
 
 
-def _read_usage(run_ids: Iterable[int]) -> dict[int, list[Usage]]:
-    """Return the counts of each run's answers by repeat."""
-    usage: dict[int, list[Usage]] = {run_id: [] for run_id in run_ids}
-    if usage:
-        with connection.cursor() as cursor:
-            cursor.execute(USAGE, [list(usage)])
-            for run_id, _, n, n_uncounted, n_prompt, n_cached, n_tokens, n_reasoning in cursor.fetchall():
-                counts = {"n_prompt": n_prompt, "n_cached": n_cached, "n_tokens": n_tokens, "n_reasoning": n_reasoning}
-                usage[run_id].append(Usage(n_calls=n, n_uncounted=n_uncounted, **counts))
-    return usage
-
-
-def _estimate_money(order: Order) -> CostEstimate | None:
-    """Return what a run would cost, by the newest run of its suite.
+def estimate_money(
+    version: SuiteVersionRecord, endpoint: EndpointRecord, profile: ProfileRecord, *, n_calls: int
+) -> CostEstimate | None:
+    """Return what calls of a suite's cases would cost, by its newest run; None without a price.
 
     First on the endpoint and under the profile, then on the endpoint, then elsewhere. Without any run of the suite,
-    return the most that it can cost.
+    return the most that they can cost.
     """
-    price = order.endpoint.price
+    price = endpoint.price
     if not price:
         return None
-    ended = RunRecord.objects.filter(suite_version=order.version, status=RunRecord.Status.FINISHED, source=None)
-    here = ended.filter(endpoint=order.endpoint)
-    for runs in (here.filter(profile__slug=order.profile.slug), here, ended):
+    ended = RunRecord.objects.filter(suite_version=version, status=RunRecord.Status.FINISHED, source=None)
+    here = ended.filter(endpoint=endpoint)
+    for runs in (here.filter(profile__slug=profile.slug), here, ended):
         if (run := runs.select_related("endpoint").order_by("-id").first()) is not None:
-            code = "run" if run.endpoint_id == order.endpoint.pk else "elsewhere"
-            total = _add(_read_usage([run.pk])[run.pk])
+            code = "run" if run.endpoint_id == endpoint.pk else "elsewhere"
+            total = _add(read_usage([run.pk])[run.pk])
             facts = {"run": run.pk, "endpoint": run.endpoint.slug}
-            if (cost := make_cost_estimate(price, total, order.n_responses, code, **facts)) is not None:
+            if (cost := make_cost_estimate(price, total, n_calls, code, **facts)) is not None:
                 return cost
-    contents = list(order.version.cases.order_by("index").values_list("content", flat=True)[:CASES_SIZED])
-    limit = order.profile.settings["sampling"].get(LIMIT, order.version.max_tokens)
+    contents = list(version.cases.order_by("index").values_list("content", flat=True)[:CASES_SIZED])
+    limit = profile.settings["sampling"].get(LIMIT, version.max_tokens)
     usage = limit_usage(sum(map(_count_chars, contents)), len(contents), limit)
-    another = RunRecord.objects.filter(
-        endpoint=order.endpoint, status=RunRecord.Status.FINISHED, source=None, is_judge=False
-    )
+    another = RunRecord.objects.filter(endpoint=endpoint, status=RunRecord.Status.FINISHED, source=None, is_judge=False)
     if (run := another.order_by("-id").first()) is not None:
-        whole = _add(_read_usage([run.pk])[run.pk])
+        whole = _add(read_usage([run.pk])[run.pk])
         usual = replace(whole, n_cached=0, n_prompt=usage.n_prompt * whole.n_calls // len(contents))
-        if (cost := make_cost_estimate(price, usual, order.n_responses, "usual", run=run.pk)) is not None:
+        if (cost := make_cost_estimate(price, usual, n_calls, "usual", run=run.pk)) is not None:
             return cost
-    return make_cost_estimate(price, usage, order.n_responses, "limit", limit=limit)
+    return make_cost_estimate(price, usage, n_calls, "limit", limit=limit)
 
 
 def _add(usage: Iterable[Usage]) -> Usage:
@@ -230,7 +219,7 @@ def estimate_run(*, suite: str, endpoint: str, profile: str = "pinned", repeats:
         "tokens": None if cost.tokens is None else round(cost.tokens),
         "minutes": cost.minutes,
         "paced_by": None if cost.minutes is None else paced_by,
-        "cost": _estimate_money(order),
+        "cost": estimate_money(version, target, order.profile, n_calls=order.n_responses),
     }
     judge = _estimate_judge(version, repeats) if scoring.is_judged(version.scorer.spec) else None
     sentence = describe_estimate(**known, is_remote=target.is_remote)
@@ -257,7 +246,7 @@ def _estimate_judge(version: SuiteVersionRecord, repeats: int) -> JudgeEstimate:
         usage = limit_usage(n_chars, len(contents), spec["max_tokens"])
         cost = make_cost_estimate(endpoint.price, usage, n_calls, "limit", limit=spec["max_tokens"])
         return made.model_copy(update={"cost": cost})
-    time, usage = measure_engine_time(run), _add(_read_usage([run.pk])[run.pk])
+    time, usage = measure_engine_time(run), _add(read_usage([run.pk])[run.pk])
     share = n_calls / usage.n_calls if usage.n_calls else 0.0
     cost = make_cost_estimate(endpoint.price, usage, n_calls, "run", run=run.pk) if endpoint.price else None
     known = {"tokens": round(share * time.n_tokens), "minutes": share * time.seconds / 60} if share else {}

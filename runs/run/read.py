@@ -60,6 +60,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
     waiting = "" if why is None else wording.waiting(*why)
     names = names_on(run.endpoint_id, {*facts.buckets, *({run.bucket_id} if run.bucket_id else ())})
     buckets = tuple(_bucket(facts, bucket, names) for bucket in facts.buckets.values())
+    costs = read_costs([run]).get(run.pk)
     row = row_of(
         run,
         n_done=facts.n_in,
@@ -71,6 +72,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         pins_held=pins.held,
         served={int(each.id): [(line.score, line.n_responses) for line in each.repeats] for each in buckets},
         names=names,
+        cost=None if costs is None else costs.whole,
         now=facts.now,
     )
     processes = tuple(_process(facts, process) for process in facts.processes)
@@ -85,10 +87,8 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         "endings": dict(facts.endings),
         "trouble": _trouble(facts, why),
     }
-    costs = read_costs([run]).get(run.pk)
     return contract.Run(
         **dict(row) | own,
-        cost=None if costs is None else costs.whole,
         repeat_costs=() if costs is None else costs.repeats,
         buckets=buckets,
         noise=buckets[0].noise if len(buckets) == 1 else Noise.partly_known(),

@@ -10,8 +10,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evalboard.contract.bucket import weigh_scores
-from evalboard.contract.parts import Done, WaitingFor
+from evalboard.contract.parts import Cost, Done, WaitingFor
 from evalboard.contract.run import Draws, PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
+from evalboard.core.cost import Usage
 from evalboard.core.profile import name_adapted
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs.models import (
@@ -25,6 +26,7 @@ from runs.models import (
 )
 from runs.pairs import pair_facts
 from runs.pairs.pair_facts import read_names
+from runs.run.estimates import make_cost
 from runs.run.figures import read_served
 from runs.run.read_columns import drawn_points, run_range
 from runs.store import NOT_IN_LOG, RecordList
@@ -67,6 +69,7 @@ class _RunDetails:
     pins_held: bool | None = None
     served: Served = field(default_factory=dict)
     names: Mapping[int, str] = field(default_factory=dict)
+    usage: list[Mapping[str, int] | None] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +212,21 @@ def _parts_of(run_ids: list[int]) -> defaultdict[int, _RunDetails]:
         has_broken_pin=Exists(processes.filter(ANY_PIN_BROKEN)),
     )
     names = ("run", "index", "points", "n_done", "n_chosen", "has_process", "has_broken_pin")
-    known = repeats.values_list(*names, "columns__bucket_ids", "columns__n_left_out").order_by("run_id", "index")
-    for run_id, index, points, n_done, n_chosen, has_process, has_broken_pin, bucket_ids, n_left_out in known:
+    known = repeats.values_list(*names, "columns__bucket_ids", "columns__n_left_out", "columns__usage")
+    for (
+        run_id,
+        index,
+        points,
+        n_done,
+        n_chosen,
+        has_process,
+        has_broken_pin,
+        bucket_ids,
+        n_left_out,
+        usage,
+    ) in known.order_by("run_id", "index"):
         of = parts[run_id]
+        of.usage.append(usage)
         of.n_done += n_done or 0
         of.n_targeted += n_chosen or 0
         if n_chosen is None:
@@ -236,12 +251,13 @@ def row_of(
     pins_held: bool | None,
     served: Served,
     names: Mapping[int, str],
+    cost: Cost | None,
     now: datetime,
 ) -> RunRow:
     """Return the row of a run loaded with RELATED; index, points and left_out are per complete repeat.
 
     n_targeted: responses that its targeted repeats are to have. served: read where several buckets served the run.
-    names: of its buckets. now: for the pause of its endpoint.
+    names: of its buckets. cost: of all its answers. now: for the pause of its endpoint.
     """
     own = _bucket_ids(run, bucket_ids)
     n_buckets = len(own)
@@ -273,6 +289,7 @@ def row_of(
         pooled=weigh_scores(part for parts in by_bucket for part in parts),
         warnings=list_warnings(WarnedRun(n_buckets=n_buckets, strays=run.strays or (), unsteady=run.unsteady or ())),
         pins=PinsHeld(held=pins_held),
+        cost=cost,
         url=reverse("run", args=[run.pk]),
         range_so_far=span,
         draws=draws,
@@ -313,8 +330,18 @@ def _row(run: RunRecord, parts: _RunDetails, now: datetime) -> RunRow:
         pins_held=parts.pins_held if not run.is_reported else None,
         served=parts.served,
         names=parts.names,
+        cost=_cost(run, parts.usage),
         now=now,
     )
+
+
+def _cost(run: RunRecord, usage: Sequence[Mapping[str, int] | None]) -> Cost | None:
+    """Return what an ended run cost; None without a price, or where a repeat keeps no counts."""
+    price = run.price or run.endpoint.price
+    if not run.is_terminal or run.source_id is not None or not price:
+        return None
+    known = [Usage(**each) for each in usage if each is not None]
+    return make_cost(price, known) if len(known) == len(usage) else None
 
 
 def model_name(run: RunRecord) -> str:

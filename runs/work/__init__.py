@@ -55,6 +55,7 @@ from runs.work.shards import (
     renew_shard,
 )
 from runs.work.strays import look_through, work_on_strays
+from runs.work.usage import read_usage
 from runs.work.workers import (
     beat,
     close_engine_process,
@@ -135,6 +136,7 @@ __all__ = [
     "read_pause",
     "read_replies",
     "read_to_score",
+    "read_usage",
     "record_outcomes",
     "record_pace",
     "record_self_check",

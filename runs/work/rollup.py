@@ -57,6 +57,7 @@ from runs.work.replies import ReplyToScore, read_replies
 from runs.work.scorings import SCORINGS, open_scorings, own_open_scorings, request_scoring
 from runs.work.settings_seen import see_settings
 from runs.work.strays import look_through
+from runs.work.usage import sum_usage
 
 SCORED_AT_ONCE = 1000  # cases whose targets and texts are in memory together
 NOT_JUDGED = (math.nan, "Unscored: the judge was not asked about it.")
@@ -333,6 +334,7 @@ def store_columns(repeat: RepeatRecord) -> int:
     fields: dict[str, Any] = {"bucket_ids": bucket_ids, "digest": packed_digest(**packed, bucket_ids=bucket_ids)}
     fields["n_left_out"] = int(np.count_nonzero(left_out))
     fields["batch_sizes"] = Counter(row[-1] for row in rows if row[-1] is not None)
+    fields["usage"] = sum_usage(repeat)
     fields["flip_chances"] = flip_chances.predict(
         repeat,
         (

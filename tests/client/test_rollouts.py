@@ -12,7 +12,7 @@ import pytest
 from evalboard.client import rollouts
 from evalboard.client.errors import WrongUse
 from evalboard.core.rollout_steps import measure_step
-from runs.models import RolloutStepRecord
+from runs.models import RolloutStepRecord, Token
 from tests import build
 from tests.core.test_rollout_steps import tensors
 
@@ -48,6 +48,16 @@ def test_a_step_over_its_limit_is_stored_and_raises(variables: dict[str, str]) -
     assert list(RolloutStepRecord.objects.order_by("step").values_list("step", "is_over")) == [(8, True), (9, True)]
     with pytest.raises(WrongUse, match="Use small letters"):
         rollouts.log(10, tensors("trl"), series="no name")
+
+
+def test_a_token_that_expires_ends_no_training(variables: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    rollouts.log(1, tensors("verl"), series="expires")
+    Token.objects.all().delete()
+    with caplog.at_level(logging.WARNING):
+        rollouts.log(2, tensors("verl"), series="expires")
+    assert "Step 2 of expires was not stored" in caplog.text
+    with pytest.raises(WrongUse):
+        rollouts.log(1, tensors("verl"), series="began-later")
 
 
 def test_training_goes_on_without_the_server_and_limits_are_kept(

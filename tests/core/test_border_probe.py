@@ -1,5 +1,6 @@
 """Border probes: a search keeps prompts that are split, and watches of them notice a change by first words alone."""
 
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from bench.simulated_border import CASES, measure
 from evalboard.core.errors import InvalidInput
 from evalboard.core.probes import ProbeExchange, choose_sampling, complete_parameters, judge_border_probe, plan_calls
-from evalboard.core.probes.border_probe import ALARMS_PER_ROUND, BORDER_WINDOWS, read_first_word
+from evalboard.core.probes.border_probe import ALARMS_PER_ROUND, BORDER_WINDOWS, judge_watch, read_first_word
 
 SEARCH: dict[str, Any] = {
     "prompts": ["a", "b", "c", "d"],
@@ -92,3 +93,19 @@ def test_every_prompt_is_asked_once_a_round_at_a_temperature_of_one() -> None:
     assert len(plan_calls("border", {**parameters, "search": True}, ["a", "b", "c"])) == 3 * 8
     with pytest.raises(InvalidInput):
         complete_parameters("border", {"calls": 0})
+
+
+def test_many_words_take_no_more_memory_and_their_change_is_seen() -> None:
+    """Without a limit of words, the deals of this one probe take 2 GB and minutes."""
+    rng = np.random.default_rng(0)
+
+    def counts(*words: int) -> dict[str, int]:
+        return {str(word): words.count(word) for word in sorted(set(words))}
+
+    known = [{0: counts(*rng.integers(0, 900, 10).tolist())} for _ in range(63)]
+    tracemalloc.start()
+    judged = judge_watch([*known, {0: counts(*rng.integers(0, 2, 10).tolist())}], parameters=WATCH)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert judged.state == "changed"
+    assert peak < 50e6

@@ -158,3 +158,18 @@ def test_experts_say_how_much_of_the_kl_other_routes_make() -> None:
     alone = measure_step(batch).routing
     assert alone is not None
     assert alone.differs is None
+
+
+def test_a_step_without_tokens_and_an_overflow_end_no_training() -> None:
+    batch = tensors("verl")
+    ids = np.stack([batch["responses"], batch["responses"] + 1], axis=-1)
+    nothing = {**batch, "response_mask": np.zeros_like(batch["response_mask"])}
+    figures = measure_step(nothing, top_k=(ids, np.full(ids.shape, -1.0)))
+    assert (figures.n_tokens, figures.kl_k3, figures.distribution) == (0, None, None)
+    overflow = {**batch, "old_log_probs": batch["old_log_probs"].copy()}
+    overflow["old_log_probs"][0, 0] = np.inf
+    figures = measure_step(overflow)
+    assert figures.n_compared == figures.n_tokens - 1
+    shape = (*batch["responses"].shape, 2, 1)
+    unrouted = np.full((shape[0], shape[1] + 3, *shape[2:]), -1)
+    assert measure_step({**batch, "routed_experts": unrouted}).routing is None

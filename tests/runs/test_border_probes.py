@@ -100,3 +100,17 @@ def test_an_endpoint_is_added_with_its_price() -> None:
     assert client.post(address, typed | {"price": "input=2.5,output=10"}).status_code == 302
     assert EndpointRecord.objects.get().price == {"currency": "USD", "input": "2.5", "output": "10"}
     assert "input=2.5" in client.get(f"{address}&from=priced").content.decode()
+
+
+def test_a_search_is_not_paid_for_again_and_again(hosted: str) -> None:
+    ask(hosted)
+    with pytest.raises(InvalidInput) as raised:
+        ask(hosted)
+    assert "searches for split prompts now" in raised.value.fields["parameters"]
+    search = probes.served_by_others(steady)
+    assert search.finding is not None
+    assert search.finding["state"] == "none_found"
+    with pytest.raises(InvalidInput) as raised:
+        ask(hosted)
+    assert "found too few split prompts" in raised.value.fields["parameters"]
+    assert ask(hosted, search=True).parameters["search"]

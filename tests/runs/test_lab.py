@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.wording.lab import describe_money
 from runs.access import grant_role
 from runs.catalogue import create_endpoint
 from runs.lab import (
@@ -21,7 +22,15 @@ from runs.lab import (
     sortable_experiments,
     start_experiment,
 )
-from runs.models import EngineProcess, ExperimentRecord, ProfileRecord, ResponseRecord, RunRecord, WorkerRecord
+from runs.models import (
+    EndpointRecord,
+    EngineProcess,
+    ExperimentRecord,
+    ProfileRecord,
+    ResponseRecord,
+    RunRecord,
+    WorkerRecord,
+)
 from runs.run import delete_run, measure_engine_time
 from runs.suites import push_suite, rescore_run
 from runs.sweep import reconcile
@@ -137,6 +146,31 @@ def test_the_cost_is_that_of_the_runs_before(new: New) -> None:
     assert by_source["parser"].minutes == 0
     assert detail.cost.minutes is not None
     assert detail.cost.minutes < detail.budget_minutes < 2 * detail.cost.minutes + 5
+
+
+def test_an_experiment_says_what_it_costs_before_it_starts_and_after(new: New) -> None:
+    assert experiment_detail(new().pk).expected_costs == ()
+    price = {"currency": "USD", "input": "1", "output": "1000000"}  # a dollar for each token of an answer
+    EndpointRecord.objects.filter(slug="local").update(price=price)
+    experiment = new(sources=["order"])
+    [most] = experiment_detail(experiment.pk).expected_costs
+    assert most.is_limit
+    assert most.text.startswith("At most ")
+    before = build.finished_run(CONTROL, CONTROL)
+    ResponseRecord.objects.filter(repeat__run=before).update(n_prompt_tokens=0, n_tokens=2)
+    detail = experiment_detail(experiment.pk)
+    assert [(each.amount, each.is_limit) for each in detail.expected_costs] == [("60", False)]  # 2 arms of 5 passes
+    assert detail.spent_costs == ()
+    begun(experiment)
+    run = arm_at_work(experiment).run
+    serve(run, CONTROL)
+    ResponseRecord.objects.filter(repeat__run=run).update(n_prompt_tokens=0, n_tokens=2)
+    build.run(labels={"experiment": str(experiment.pk)})  # another's label
+    detail = experiment_detail(experiment.pk)
+    assert [each.text for each in detail.spent_costs] == ["30.00 USD"]
+    assert "Spent so far: 30.00 USD." in describe_money(detail)
+    cancel_experiment(experiment_id=experiment.pk)
+    assert experiment_detail(experiment.pk).expected_costs == ()
 
 
 def test_a_warm_engine_s_start_is_of_the_run_that_it_started_for(new: New) -> None:

@@ -6,13 +6,15 @@ from html import unescape
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from evalboard.core.cost import Usage, parse_price, price_problem, price_usage, scale_amount
 from evalboard.core.errors import InvalidInput, NotFound
 from evalboard.wording.numbers import money
-from runs.models import EndpointRecord, EngineProcess, ResponseRecord, RunRecord
-from runs.run import estimate_run
+from runs.models import CaseColumns, EndpointRecord, EngineProcess, ResponseRecord, RunRecord
+from runs.run import estimate_run, run_report, run_rows
 from runs.suites import push_suite
 from tests import build
 
@@ -149,3 +151,20 @@ def test_one_press_runs_as_the_newest_ran() -> None:
     assert client.post("/runs/new/", fields).status_code == 302
     newest = RunRecord.objects.latest("pk")
     assert (newest.endpoint.slug, newest.repeats.count()) == ("local", 5)
+
+
+def test_a_list_says_what_ended_runs_cost_in_as_many_queries(django_assert_max_num_queries: Any) -> None:
+    first = build.finished_run(("blue", "blue", "red"), ("blue", "red", "red"))
+    EndpointRecord.objects.update(price={"currency": "USD", "input": "3", "output": "1000"})
+    with CaptureQueriesContext(connection) as alone:
+        [row] = run_rows()
+    assert row.cost is not None
+    assert row.cost == run_report(first.pk).cost
+    build.finished_run(("blue", "blue", "red"))
+    build.run()
+    with django_assert_max_num_queries(len(alone)):
+        waiting, second, _ = run_rows()
+    assert waiting.cost is None
+    assert second.cost is not None
+    CaseColumns.objects.filter(repeat__run=first, repeat__index=2).update(usage=None)
+    assert run_rows()[2].cost is None

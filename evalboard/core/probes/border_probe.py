@@ -22,8 +22,9 @@ BORDER_WINDOWS = (1, 4, 16)  # newest probes that are compared with those before
 MIN_EARLIER = 4  # probes before a window
 MAX_EARLIER = 64  # probes that are looked at, the window included
 ALARMS_PER_ROUND = 1e-5  # by chance alone: 1 % of series of 1,000 rounds, a round being each prompt asked once
-DEALS = (200, 2_000, 20_000)  # and then as many as the level needs, where fewer than ENOUGH reach the distance
-ENOUGH = 5
+FIRST_DEALS, MAX_DEALS = 200, 20_000  # at once; ten times as many each time
+ENOUGH = 5  # deals that reach the distance: no more are dealt
+MAX_WORDS = 20  # of a prompt; the rarer ones count as one word, so that time and memory have a limit
 MAX_WORD_CHARS = 80
 
 Counts = dict[int, dict[str, int]]  # by prompt, how often each first word came
@@ -124,17 +125,18 @@ def _compare(total: Counts, window: Counts, level: float, rng: np.random.Generat
 def _find_p(distance: float, tables: Sequence[NDArray[np.int64]], level: float, rng: np.random.Generator) -> float:
     """Return the p-value: the share of deals that reach the distance, from few deals where it is large.
 
-    A change must be named by the many deals too, so looking at few of them first makes no alarm more likely.
+    It ends once ENOUGH of them reach the distance, which makes no alarm more likely: an alarm, early or late, has at
+    most level · (1 + n) − 1 such deals among the first n, n being the first size at which an early end can be one.
     """
     n_reached = n_dealt = 0
-    for n in (*DEALS, round(4 / level)):
+    n_most = sum(FIRST_DEALS * 10**power for power in range(3)) + round(4 / level)
+    while n_reached < ENOUGH and n_dealt < n_most:
+        n = min(max(10 * n_dealt, FIRST_DEALS), MAX_DEALS, n_most - n_dealt)
         dealt = np.zeros(n)
         for table in tables:
             dealt += _distances(table[0], rng.multivariate_hypergeometric(table[0], int(table[1].sum()), size=n))
         n_reached += int(np.count_nonzero(dealt >= distance - 1e-9))
         n_dealt += n
-        if n_reached >= ENOUGH:
-            break
     return (1 + n_reached) / (1 + n_dealt)
 
 
@@ -150,8 +152,15 @@ def _distances(totals: NDArray[np.int64], dealt: NDArray[np.int64]) -> NDArray[n
 
 
 def _table(total: Mapping[str, int], now: Mapping[str, int]) -> NDArray[np.int64]:
-    """Return int64[2, words]: the counts of every word, in all and in the window."""
-    return np.array([[*total.values()], [now.get(word, 0) for word in total]], np.int64)
+    """Return int64[2, words]: the counts of each word, in all and in the window, rare words as one.
+
+    Which words are rare depends on all answers alone, so a deal of them is as likely as before.
+    """
+    order = sorted(total, key=lambda word: (-total[word], word))
+    counts = np.array([[total[word] for word in order], [now.get(word, 0) for word in order]], np.int64)
+    if len(order) <= MAX_WORDS:
+        return counts
+    return np.column_stack([counts[:, : MAX_WORDS - 1], counts[:, MAX_WORDS - 1 :].sum(axis=1)])
 
 
 def _add(probes: Sequence[Counts]) -> Counts:

@@ -112,10 +112,7 @@ def read_capability(asked: list[ProbeExchange]) -> list[Sentence]:
 
 
 def read_border(*shares: float, search: bool = False, error: str = "") -> list[Sentence]:
-    """Watches of 20 prompts, oldest first: the share of each one's first word; or a search with that of its prompts.
-
-    error: of each call.
-    """
+    """Watches of 20 prompts, oldest first: the share of each one's first word; or a search with that of its prompts."""
     parameters = {"prompts": ["p"] * 20, "search": search, "calls": 10, "random_seed": 0, "n_prompts": 20}
     *earlier, now = [
         [
@@ -310,10 +307,10 @@ SITUATIONS: Situations = {
     # Border.
     "A search that found split prompts": lambda: read_border(0.5, search=True),
     "A search without a split prompt": lambda: read_border(1.0, search=True),
-    "A watch whose calls failed": lambda: read_border(0.5, error="call_failed: no route to it"),
     "The first watch": lambda: read_border(0.5),
     "Six watches alike": lambda: read_border(*[0.5] * 6),
     "The newest watch is split otherwise": lambda: read_border(*[0.5] * 6, 1.0),
+    "A watch whose calls failed": lambda: read_border(0.5, error="call_failed"),
     "An honest vendor": read_vendor,
     "A vendor with faults in most rows": lambda: read_vendor(with_every_fault),
     "A vendor that cuts prompts, streams other texts and answers as another model": lambda: read_vendor(
