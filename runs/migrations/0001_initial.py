@@ -869,6 +869,8 @@ class Migration(migrations.Migration):
                 ('digest', models.CharField(max_length=64, primary_key=True, serialize=False)),
                 ('media_type', models.CharField(max_length=20)),
                 ('data', models.BinaryField()),
+                ('is_in_suite', models.BooleanField(db_default=False, default=False)),
+                ('kept_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='when it was sent or named last')),
             ],
             options={
                 'db_table': 'runs_image',
