@@ -363,7 +363,7 @@ def main() -> None:
         Host(emit, inbox).serve()
     except BaseException as problem:  # noqa: BLE001  whatever it is, the parent must hear of it
         traceback.print_exc()
-        is_said = isinstance(problem, vllm_sources.SourceFailed)  # in a sentence for people
+        is_said = isinstance(problem, vllm_start.SourceFailed)  # in a sentence for people
         detail = str(problem) if is_said else f"{type(problem).__name__}: {problem}"
         emit({"event": "fatal", "code": vllm_start.failure_code(problem), "detail": detail})
         sys.stderr.flush()

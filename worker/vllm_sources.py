@@ -14,13 +14,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from vllm_start import SourceFailed  # next to this file: a script's own folder is on its path
+
 BUCKET = "s3://"
 FILES = ["*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken"]
 GIB = 2**30
-
-
-class SourceFailed(Exception):
-    """A model's files cannot be fetched. The text says why and what to do."""
 
 
 def fetch_repo(repo: str, revision: str, token: str) -> Path:
@@ -63,6 +61,7 @@ def fetch_bucket(address: str) -> Path:
     """
     try:
         import boto3
+        from boto3.exceptions import Boto3Error
         from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
     except ImportError as problem:
         raise SourceFailed(
@@ -75,17 +74,13 @@ def fetch_bucket(address: str) -> Path:
         objects = list_objects(client, bucket, prefix)
         if "config.json" not in objects:
             raise SourceFailed(f"{address} is not a model: there is no config.json directly under it.")
-        folder = snapshot(client, bucket, prefix, objects)
-        if list_objects(client, bucket, prefix) != objects:
-            shutil.rmtree(folder)
-            raise SourceFailed(f"{address} changed while it was fetched. Start again when its upload is complete.")
-        return folder
+        return snapshot(client, bucket, prefix, objects)
     except NoCredentialsError as problem:
         why = f"{address} cannot be read: this worker has no AWS credentials."
         raise SourceFailed(f"{why} Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE.") from problem
     except ClientError as problem:
         raise SourceFailed(f"{address} cannot be read: {refusal(problem, bucket)}") from problem
-    except BotoCoreError as problem:
+    except (BotoCoreError, Boto3Error) as problem:
         raise SourceFailed(f"{address} cannot be read: {problem}") from problem
     except OSError as problem:
         raise disk_problem(problem, address) from problem
@@ -97,11 +92,18 @@ def list_objects(client: Any, bucket: str, prefix: str) -> dict[str, list[Any]]:
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=under, Delimiter="/")
     rows = [row for page in pages for row in page.get("Contents", ())]
     named = {row["Key"].removeprefix(under): [row["ETag"], row["Size"]] for row in rows}
-    return {name: facts for name, facts in sorted(named.items()) if any(fnmatch(name, each) for each in FILES)}
+    return {
+        name: facts
+        for name, facts in sorted(named.items())
+        if "/" not in name and any(fnmatch(name, each) for each in FILES)  # some servers list what is deeper, too
+    }
 
 
 def snapshot(client: Any, bucket: str, prefix: str, objects: dict[str, list[Any]]) -> Path:
-    """Return the folder with these objects; one process of the node fetches it, and others wait for that."""
+    """Return the folder with these objects; one process of the node fetches it, and others wait for that.
+
+    It appears when every file is whole and the listing is still the same. Raises SourceFailed.
+    """
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "evalboard", "models")
     digest = hashlib.sha256(json.dumps([bucket, prefix, objects]).encode()).hexdigest()
     folder, partial = home / digest, home / f"{digest}.partial"
@@ -122,6 +124,10 @@ def snapshot(client: Any, bucket: str, prefix: str, objects: dict[str, list[Any]
             raise SourceFailed(f"{what} {free / GIB:.1f} GiB free. Free some, or set XDG_CACHE_HOME to another disk.")
         for name in absent:
             client.download_file(bucket, f"{prefix}/{name}" if prefix else name, str(partial / name))
+        if list_objects(client, bucket, prefix) != objects:
+            shutil.rmtree(partial)
+            what = f"{BUCKET}{bucket}/{prefix} changed while it was fetched"
+            raise SourceFailed(f"{what}. Start again when its upload is complete.")
         partial.rename(folder)
     return folder
 

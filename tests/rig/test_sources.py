@@ -96,12 +96,16 @@ class Bucket(Server):
                 for name, data in self.files.items()
                 if prefix == "lab/paint/"
             )
+            self.listed()
             return self.reply(200, f"<ListBucketResult>{rows}</ListBucketResult>".encode())
         data = self.files[key[0].rsplit("/", 1)[1]]
         return self.reply(200, data, ETag=tag_of(data))
 
     def do_HEAD(self) -> None:
         self.do_GET()
+
+    def listed(self) -> None:
+        """Do nothing after a listing."""
 
     def refuse(self, status: int, code: str) -> None:
         self.reply(status, f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode())
@@ -152,9 +156,9 @@ def test_a_repository_is_fetched_at_its_commit_and_every_refusal_says_why(fetch:
 
 
 @pytest.mark.parametrize("fetch", ["rig"], indirect=True)
-def test_a_bucket_is_fetched_once_for_each_content_and_every_refusal_says_why(fetch: Any) -> None:
+def test_a_bucket_is_fetched_once_for_each_content_and_every_refusal_says_why(fetch: Any, tmp_path: Path) -> None:
     keys = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": "secret"}
-    with serving(Bucket) as (address, bucket):
+    with serving(Bucket, **{"../../../escaped.json": b"{}"}) as (address, bucket):
 
         def ask(source: str, **environment: str) -> Any:
             return fetch("bucket", source, AWS_ENDPOINT_URL=address, **{**keys, **environment})
@@ -168,6 +172,7 @@ def test_a_bucket_is_fetched_once_for_each_content_and_every_refusal_says_why(fe
         assert "no config.json directly under it" in ask("s3://models/lab")
         first = ask("s3://models/lab/paint")
         assert first == {name: data.decode() for name, data in FILES.items() if name != "README.md"}
+        assert not list(tmp_path.rglob("escaped.json"))
 
         def n_fetched() -> int:
             return sum("list-type" not in each and each.startswith("GET") for each in bucket.asked)
@@ -178,4 +183,17 @@ def test_a_bucket_is_fetched_once_for_each_content_and_every_refusal_says_why(fe
         bucket.files["model.safetensors"] = b"other weights"
         assert ask("s3://models/lab/paint")["model.safetensors"] == "other weights"
         assert n_fetched() == 4
+
+        def upload_goes_on(self: Bucket) -> None:
+            self.files["model.safetensors"] += b"+"
+
+        bucket.files["model.safetensors"] = b"third weights"
+        bucket.listed = upload_goes_on  # type: ignore[method-assign]
+        assert "changed while it was fetched" in ask("s3://models/lab/paint")
+        bucket.listed = lambda _: None  # type: ignore[method-assign,assignment]
+        bucket.files["model.safetensors"] = b"other weights"
+        n_before = n_fetched()
+        bucket.listed = upload_goes_on  # type: ignore[method-assign]
+        assert ask("s3://models/lab/paint")["model.safetensors"] == "other weights"  # whole here, whatever comes next
+        assert n_fetched() == n_before
     assert "cannot be read" in fetch("bucket", "s3://models/lab/paint", AWS_ENDPOINT_URL=address, **keys)
