@@ -14,11 +14,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from vllm_start import SourceFailed  # next to this file: a script's own folder is on its path
-
 BUCKET = "s3://"
 FILES = ["*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken"]
 GIB = 2**30
+
+
+class SourceFailed(Exception):
+    """A model's files cannot be fetched. The text says why and what to do."""
 
 
 def fetch_repo(repo: str, revision: str, token: str) -> Path:
@@ -52,12 +54,12 @@ def fetch_repo(repo: str, revision: str, token: str) -> Path:
         raise SourceFailed(f"{why}: {problem.__cause__ or problem}") from problem
 
 
-def fetch_bucket(address: str) -> Path:
+def fetch_bucket(address: str, needs: str = "config.json") -> Path:
     """Return a folder with the files directly under `s3://bucket/prefix`, fetched where they changed.
 
     Each content has a folder of its own, named by the digest of its listing, which appears when it is complete. An
     interrupted download continues. Credentials, region and `AWS_ENDPOINT_URL` are those of boto3's usual places.
-    Raises SourceFailed.
+    needs: the file without which it is refused. Raises SourceFailed.
     """
     try:
         import boto3
@@ -72,8 +74,8 @@ def fetch_bucket(address: str) -> Path:
     try:
         client = boto3.client("s3")
         objects = list_objects(client, bucket, prefix)
-        if "config.json" not in objects:
-            raise SourceFailed(f"{address} is not a model: there is no config.json directly under it.")
+        if needs not in objects:
+            raise SourceFailed(f"{address} cannot be loaded: there is no {needs} directly under it.")
         return snapshot(client, bucket, prefix, objects)
     except NoCredentialsError as problem:
         why = f"{address} cannot be read: this worker has no AWS credentials."

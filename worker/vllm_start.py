@@ -39,8 +39,8 @@ OUT_OF_MEMORY = (
 )
 
 
-class SourceFailed(Exception):
-    """The files of a model or adapter cannot be had or taken. The text says why and what to do."""
+class AdapterRefused(Exception):
+    """An adapter cannot be taken. The text says why."""
 
 
 def model_folder(path: str, repo: str, revision: str, token: str = "") -> Path:
@@ -59,18 +59,30 @@ def model_folder(path: str, repo: str, revision: str, token: str = "") -> Path:
     return folder
 
 
-def adapter_folder(path: str) -> Path:
-    """Return the folder of a LoRA adapter as PEFT writes it. Raises SourceFailed."""
-    folder = Path(path).resolve()
+def adapter_folder(address: str, token: str = "") -> Path:
+    """Return the folder of a LoRA adapter as PEFT writes it, which may be fetched first.
+
+    address: a folder, `s3://bucket/prefix`, or `owner/name@commit`. token: for the hub. Raises SourceFailed or
+    AdapterRefused.
+    """
+    import vllm_sources  # next to this file, for the interpreter that runs vllm_host.py
+
+    repo, is_in_repo, commit = address.partition("@")
+    if address.startswith(vllm_sources.BUCKET):
+        folder: Path = vllm_sources.fetch_bucket(address, needs=ADAPTER_CONFIG)
+    elif is_in_repo and not address.startswith("/"):
+        folder = vllm_sources.fetch_repo(repo, commit, token)
+    else:
+        folder = Path(address).resolve()
     if not (folder / ADAPTER_CONFIG).is_file():
-        raise SourceFailed(f"{folder} is no LoRA adapter: there is no {ADAPTER_CONFIG} in it.")
+        raise AdapterRefused(f"{address} is no LoRA adapter: there is no {ADAPTER_CONFIG} in it.")
     return folder
 
 
 def lora_settings(folder: Path) -> dict[str, Any]:
     """Return the engine's settings for an adapter, which depend on its rank only.
 
-    `max_lora_rank` is the smallest that vLLM has buffers for and the adapter fits. Raises SourceFailed if none is
+    `max_lora_rank` is the smallest that vLLM has buffers for and the adapter fits. Raises AdapterRefused if none is
     large enough, or the adapter says no rank.
     """
     from vllm.config.lora import MaxLoRARanks
@@ -80,16 +92,19 @@ def lora_settings(folder: Path) -> dict[str, Any]:
 
 
 def lora_rank(file: Path, ranks: tuple[int, ...]) -> int:
-    """Return the smallest of vLLM's ranks that the adapter with this adapter_config.json fits. Raises SourceFailed."""
+    """Return the smallest of vLLM's ranks that an adapter fits. Raises AdapterRefused.
+
+    file: its adapter_config.json.
+    """
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
         needed = max(map(int, [config["r"], *(config.get("rank_pattern") or {}).values()]))
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
         why = f"{file} says no rank (r) of a LoRA adapter"
-        raise SourceFailed(f"{why}. Other kinds of adapters, such as prefix tuning, are not taken.") from problem
+        raise AdapterRefused(f"{why}. Other kinds of adapters, such as prefix tuning, are not taken.") from problem
     rank = min((each for each in ranks if each >= needed), default=None)
     if rank is None:
-        raise SourceFailed(f"The LoRA adapter of {file} has rank {needed}; vLLM takes ranks up to {max(ranks)}.")
+        raise AdapterRefused(f"The LoRA adapter of {file} has rank {needed}; vLLM takes ranks up to {max(ranks)}.")
     return rank
 
 

@@ -95,7 +95,7 @@ class Migration(migrations.Migration):
                 ('model_path', models.CharField(blank=True, help_text='a folder on the worker', max_length=500)),
                 ('model_repo', models.CharField(blank=True, help_text='a repository on a model hub; of an external server, the name to request', max_length=200)),
                 ('model_revision', models.CharField(blank=True, max_length=100)),
-                ('model_adapter', models.CharField(blank=True, db_default='', help_text='a folder on the worker with a LoRA adapter of the model', max_length=500)),
+                ('model_adapter', models.CharField(blank=True, db_default='', help_text='a LoRA adapter of the model: a folder on the worker, s3://…, or owner/name@commit', max_length=500)),
                 ('dtype', models.CharField(max_length=20)),
                 ('quantization', models.CharField(blank=True, max_length=40)),
                 ('line', models.CharField(help_text='the series that the model belongs to', max_length=80)),

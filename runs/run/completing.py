@@ -50,7 +50,7 @@ def run_again(*, run_id: int, user: Any = None, **changes: Any) -> RunRecord:
 
 
 def _model_of(run: RunRecord) -> dict[str, Any]:
-    """Return the whole model of a run, whose own order may name an adapter alone."""
+    """Return the model of a run with its base, which the run's own order may leave out."""
     if run.endpoint.is_remote:
         return endpoint_row(run.endpoint).model.to_json()
     named = run.endpoint.checkpoint(run.model_override)

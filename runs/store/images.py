@@ -47,7 +47,7 @@ def mark_images(cases: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _keep_known(digests: Collection[str], *, in_suite: bool) -> set[str]:
-    """Lock those of these images that are stored, so that nobody deletes them before the caller commits."""
+    """Lock images until the caller commits, so that nobody deletes them; return which are stored."""
     rows = ImageRecord.objects.filter(digest__in=digests).order_by("digest").select_for_update(no_key=True)
     known = set(rows.values_list("digest", flat=True))
     marks = {"kept_at": Now()} | ({"is_in_suite": True} if in_suite else {})

@@ -112,7 +112,7 @@ def delete_upload(*, upload_id: int, user: Any = None, may_all: bool = False) ->
 
 
 def forget_old_uploads() -> None:
-    """Delete uploads untouched for a day, interrupted or ended, and after some days the images that they left."""
+    """Delete uploads untouched for a day, interrupted or ended, and images that no suite got."""
     old = UploadRecord.objects.exclude(status=UploadRecord.Status.READING).filter(touched_at__lt=Now() - KEPT)
     old.delete()
     forget_images()

@@ -22,9 +22,10 @@ TOKEN, KEY_ID = "hub-token-1", "AKIDEXAMPLE"
 FILES = {"config.json": b"{}", "model.safetensors": b"weights" * 1000, "README.md": b"not a file of the model"}
 FETCH = """
 import json, sys
-import vllm_sources as sources
+import vllm_sources as sources, vllm_start
 try:
-    folder = sources.fetch_repo(*sys.argv[2:]) if sys.argv[1] == "hub" else sources.fetch_bucket(sys.argv[2])
+    fetch = {"hub": sources.fetch_repo, "bucket": sources.fetch_bucket, "adapter": vllm_start.adapter_folder}
+    folder = fetch[sys.argv[1]](*sys.argv[2:])
     print(json.dumps({each.name: each.read_bytes().decode() for each in folder.iterdir() if each.is_file()}))
 except sources.SourceFailed as problem:
     print(json.dumps(str(problem)))
@@ -197,3 +198,16 @@ def test_a_bucket_is_fetched_once_for_each_content_and_every_refusal_says_why(fe
         assert ask("s3://models/lab/paint")["model.safetensors"] == "other weights"  # whole here, whatever comes next
         assert n_fetched() == n_before
     assert "cannot be read" in fetch("bucket", "s3://models/lab/paint", AWS_ENDPOINT_URL=address, **keys)
+
+
+@pytest.mark.parametrize("fetch", ["rig"], indirect=True)
+def test_an_adapter_is_fetched_from_a_repository_or_a_bucket(fetch: Any) -> None:
+    keys = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": "secret"}
+    files = {"adapter_config.json": b"{}"}
+    with serving(Hub, **files) as (hub, _), serving(Bucket, **files) as (bucket, _):
+        of_repo = fetch("adapter", f"lab/paint@{COMMIT}", TOKEN, HF_ENDPOINT=hub)
+        of_bucket = fetch("adapter", "s3://models/lab/paint", AWS_ENDPOINT_URL=bucket, **keys)
+    assert of_repo == of_bucket == {"adapter_config.json": "{}", "config.json": "{}"} | of_bucket
+    with serving(Bucket) as (bucket, _):
+        refused = fetch("adapter", "s3://models/lab/paint", AWS_ENDPOINT_URL=bucket, **keys)
+    assert "there is no adapter_config.json directly under it" in refused

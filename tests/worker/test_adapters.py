@@ -113,7 +113,7 @@ def test_an_engine_has_the_smallest_rank_that_an_adapter_fits(
 def test_an_adapter_that_no_engine_fits_is_refused_in_a_sentence(text: str, words: str, tmp_path: Path) -> None:
     file = tmp_path / "adapter_config.json"
     file.write_text(text)
-    with pytest.raises(vllm_start.SourceFailed, match=words):
+    with pytest.raises(vllm_start.AdapterRefused, match=words):
         vllm_start.lora_rank(file, (8, 64))
 
 
