@@ -15,7 +15,8 @@ CASE_WORDS = r"""
 CREATE FUNCTION case_words(case_id text, content jsonb) RETURNS tsvector
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT to_tsvector('pg_catalog.simple'::regconfig, translate(
-    replace(left(case_id || ' ' || jsonb_path_query_array(content, '$.messages[*].content')::text, 20000), '\n', ' '),
+    replace(left(case_id || ' ' || jsonb_path_query_array(content, '$.messages[*].content[*] ? (@.type() == "string")')::text
+      || ' ' || jsonb_path_query_array(content, '$.messages[*].content[*].text')::text, 20000), '\n', ' '),
     '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', repeat(' ', 32)))
 $$
 """

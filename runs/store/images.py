@@ -47,7 +47,7 @@ def mark_images(cases: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _keep_known(digests: Collection[str], *, in_suite: bool) -> set[str]:
-    """Lock images until the caller commits, so that nobody deletes them; return which are stored."""
+    """Lock the stored ones of these images until the caller commits, and return their digests."""
     rows = ImageRecord.objects.filter(digest__in=digests).order_by("digest").select_for_update(no_key=True)
     known = set(rows.values_list("digest", flat=True))
     marks = {"kept_at": Now()} | ({"is_in_suite": True} if in_suite else {})

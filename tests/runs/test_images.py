@@ -23,6 +23,8 @@ from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.suite import parse_suite
 from runs.catalogue import create_endpoint, create_profile
 from runs.exports import run_archive
+from runs.find import parse_wanted
+from runs.find.cases import match_cases
 from runs.models import Case, ImageRecord, RunRecord
 from runs.retention import purge_case
 from runs.run import create_run
@@ -128,6 +130,10 @@ def test_the_command_line_reads_files_next_to_the_suite(tmp_path: Path) -> None:
     assert document["cases"][0]["messages"][0]["content"][1] == part(URL)
     with open_lines(file, slug="", title="") as opened:  # as a large file is sent
         assert json.loads([*opened.lines][1]) == document["cases"][0]
+    with (tmp_path / "pictures" / "sky.png").open("wb") as large:
+        large.truncate(2**40)  # sparse: nobody can read it whole
+    with pytest.raises(WrongUse, match=r"sky\.png is larger than 4,194,304 bytes"):
+        load_document(file)
     (tmp_path / "pictures" / "sky.png").write_text("<svg/>", encoding="utf-8")
     with pytest.raises(WrongUse, match=r"sky\.png is no image that can be sent"):
         load_document(file)
@@ -204,3 +210,9 @@ def n_waiting() -> int:
 
 def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize(("words", "n"), [("which colour", 1), ("image_url", 0), ("type", 0)])
+def test_a_case_with_images_is_found_by_the_words_of_its_text_alone(words: str, n: int) -> None:
+    push_suite(document=suite(case(URL)))
+    assert len(match_cases(parse_wanted(words))) == n
