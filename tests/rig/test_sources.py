@@ -189,12 +189,12 @@ def test_a_bucket_is_fetched_once_for_each_content_and_every_refusal_says_why(fe
             self.files["model.safetensors"] += b"+"
 
         bucket.files["model.safetensors"] = b"third weights"
-        bucket.listed = upload_goes_on  # type: ignore[method-assign]
+        bucket.listed = upload_goes_on
         assert "changed while it was fetched" in ask("s3://models/lab/paint")
-        bucket.listed = lambda _: None  # type: ignore[method-assign,assignment]
+        bucket.listed = lambda _: None
         bucket.files["model.safetensors"] = b"other weights"
         n_before = n_fetched()
-        bucket.listed = upload_goes_on  # type: ignore[method-assign]
+        bucket.listed = upload_goes_on
         assert ask("s3://models/lab/paint")["model.safetensors"] == "other weights"  # whole here, whatever comes next
         assert n_fetched() == n_before
     assert "cannot be read" in fetch("bucket", "s3://models/lab/paint", AWS_ENDPOINT_URL=address, **keys)
