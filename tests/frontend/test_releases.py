@@ -281,7 +281,7 @@ def test_the_list_shows_verdict_sign_off_and_change_at_a_glance(manager, made):
 
 def test_an_empty_list_says_why_and_names_the_command(manager):
     page = manager.get("/releases/").content.decode()
-    assert "Nothing has been judged yet." in page
+    assert "No releases yet." in page
     assert "evalboard release" in page
 
 

@@ -62,6 +62,9 @@ MAY_BE_NONE = {
     "flash_attn_version",
     "speculative_config",
     "watermark_config",
+    "max_loras",
+    "max_lora_rank",
+    "lora_dtype",
 }
 
 

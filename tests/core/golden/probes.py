@@ -111,12 +111,17 @@ def read_capability(asked: list[ProbeExchange]) -> list[Sentence]:
     return [*read_probe("capability", finding), *rows]
 
 
-def read_border(*shares: float, search: bool = False) -> list[Sentence]:
-    """Watches of 20 prompts, oldest first: the share of each one's first word; or a search with that of its prompts."""
+def read_border(*shares: float, search: bool = False, error: str = "") -> list[Sentence]:
+    """Watches of 20 prompts, oldest first: the share of each one's first word; or a search with that of its prompts.
+
+    error: of each call.
+    """
     parameters = {"prompts": ["p"] * 20, "search": search, "calls": 10, "random_seed": 0, "n_prompts": 20}
     *earlier, now = [
         [
-            ProbeExchange(prompt=prompt, group="ask", text="tea" if place < 10 * share else "coffee", is_remote=True)
+            ProbeExchange(
+                prompt=prompt, group="ask", text="tea" if place < 10 * share else "coffee", is_remote=True, error=error
+            )
             for prompt in range(20)
             for place in range(10)
         ]
@@ -305,6 +310,7 @@ SITUATIONS: Situations = {
     # Border.
     "A search that found split prompts": lambda: read_border(0.5, search=True),
     "A search without a split prompt": lambda: read_border(1.0, search=True),
+    "A watch whose calls failed": lambda: read_border(0.5, error="call_failed: no route to it"),
     "The first watch": lambda: read_border(0.5),
     "Six watches alike": lambda: read_border(*[0.5] * 6),
     "The newest watch is split otherwise": lambda: read_border(*[0.5] * 6, 1.0),
