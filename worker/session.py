@@ -9,13 +9,15 @@ from typing import Any
 from django.conf import settings
 
 from evalboard.calling.calls import EngineFailure
+from evalboard.contract.catalogue import is_in_repo, name_adapted
 from evalboard.core import digest
-from evalboard.core.profile import EnginePlan, ProfileSettings, name_adapted, parse_profile, plan_engine
+from evalboard.core.profile import EnginePlan, ProfileSettings, parse_profile, plan_engine
 from evalboard.core.trace import pack_vocabulary
 from runs.models import EngineProcess, WorkerRecord
 from runs.work import Serving, ShardWork, close_engine_process, open_engine_process, record_self_check, store_vocabulary
 from worker.engines.base import Engine, EngineSpec, Started
 from worker.engines.named_secrets import read_secret
+from worker.engines.vllm import BUCKET
 
 logger = logging.getLogger(__name__)
 
@@ -80,10 +82,12 @@ class EngineSession:
             sizes=serving.endpoint.sizes,
         )
         base = [serving.model_path, serving.model_repo, serving.model_revision]
-        key = digest.digest_json([plan.digest, *base, bool(serving.model_adapter)])
+        adapter = serving.model_adapter
+        # An engine gets the node's AWS credentials at its start, or never.
+        key = digest.digest_json([plan.digest, *base, bool(adapter), adapter.startswith(BUCKET)])
         if self._opened is not None and key != self._key:
             self.close()
-        if self._opened is not None and serving.model_adapter != self._adapter:
+        if self._opened is not None and adapter != self._adapter:
             self._adapt(plan, serving)
         if self._opened is not None and time.monotonic() - self._checked_at > settings.SELF_CHECK_SECONDS:
             self._check_or_discard()
@@ -126,12 +130,11 @@ class EngineSession:
 
     def _start(self, plan: EnginePlan, serving: Serving) -> Opened:
         model = serving.model_path or serving.model_repo
-        auth = serving.endpoint.auth if serving.model_repo else ""
         spec = EngineSpec(
             model=model,
             revision=serving.model_revision or None,
             plan=plan,
-            token=read_secret(auth) if auth else "",
+            token=_hub_token(serving),
             adapter=serving.model_adapter,
         )
         engine = self._starting = self._make_engine(spec)
@@ -155,7 +158,7 @@ class EngineSession:
         if (opened := self._opened) is None:
             return
         try:
-            started = opened.engine.adapt(serving.model_adapter)
+            started = opened.engine.adapt(serving.model_adapter, _hub_token(serving))
         except EngineFailure:
             self.discard()
             raise
@@ -220,3 +223,9 @@ class EngineSession:
             logger.error("The engine's self-check no longer gives the same bits")
         self._checked_at = time.monotonic()
         return same
+
+
+def _hub_token(serving: Serving) -> str:
+    """Return the token for the hub of the model or its adapter, "" without one. Raises KeyUnreadable."""
+    is_of_hub = bool(serving.model_repo) or is_in_repo(serving.model_adapter)
+    return read_secret(serving.endpoint.auth) if is_of_hub and serving.endpoint.auth else ""

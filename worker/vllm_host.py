@@ -128,7 +128,8 @@ class Host:
             os.environ["TORCHDYNAMO_DISABLE"] = "1"
         before = vllm_manifest.relevant_environment()
         folder = vllm_start.model_folder(path, repo, revision, request["model_token"])
-        adapter = vllm_start.adapter_folder(request["adapter"]) if request["adapter"] else None
+        address, token = request["adapter"], request["model_token"]
+        adapter = vllm_start.adapter_folder(address, token) if address else None
         self._lora_settings = vllm_start.lora_settings(adapter) if adapter else {}
         with ThreadPoolExecutor(2) as reader:  # reading the files takes as long as loading them: do both at once
             files = reader.submit(vllm_manifest.model_files, folder)
@@ -153,7 +154,7 @@ class Host:
             pinned_env=sorted(request["env"]),
         )
         self._tokenizer_digest = self._manifest["model"]["tokenizer_digest"]
-        manifest = self._load(adapter) if adapter else self._manifest
+        manifest = self._load(adapter, address) if adapter else self._manifest
         self._emit({"event": "ready", "manifest": manifest, "seconds": time.monotonic() - started})
 
     def adapt(self, request: Event) -> None:
@@ -162,13 +163,13 @@ class Host:
         Nothing changes, and the manifest is null, where the adapter needs an engine with other settings.
         """
         started = time.monotonic()
-        folder = vllm_start.adapter_folder(request["adapter"])
+        folder = vllm_start.adapter_folder(request["adapter"], request["model_token"])
         fits = vllm_start.lora_settings(folder) == self._lora_settings
-        manifest = self._load(folder) if fits else None
+        manifest = self._load(folder, request["adapter"]) if fits else None
         self._emit({"event": "adapted", "manifest": manifest, "seconds": time.monotonic() - started})
 
-    def _load(self, folder: Any) -> Event:
-        """Have vLLM load an adapter; return the manifest with its files."""
+    def _load(self, folder: Any, address: str) -> Event:
+        """Have vLLM load the adapter that an address names; return the manifest with its files."""
         from vllm.lora.request import LoRARequest
 
         files = vllm_manifest.adapter_files(folder)
@@ -177,11 +178,11 @@ class Host:
         self._lora = LoRARequest(digest, number, str(folder))  # vLLM's prefix cache knows it by the digest
         self._engine.add_lora(self._lora)
         if number not in self._engine.list_loras():
-            raise RuntimeError(f"vLLM did not load the adapter in {folder}")
+            raise RuntimeError(f"vLLM did not load the adapter {address}")
         model = self._manifest["model"]
         return {
             **self._manifest,
-            "model": {**model, "files": {**model["files"], **files}, "adapter": {"path": str(folder)}},
+            "model": {**model, "files": {**model["files"], **files}, "adapter": {"path": address}},
         }
 
     def decode(self, request: Event) -> None:
@@ -363,7 +364,7 @@ def main() -> None:
         Host(emit, inbox).serve()
     except BaseException as problem:  # noqa: BLE001  whatever it is, the parent must hear of it
         traceback.print_exc()
-        is_said = isinstance(problem, vllm_sources.SourceFailed)  # in a sentence for people
+        is_said = isinstance(problem, vllm_sources.SourceFailed | vllm_start.AdapterRefused)  # in a sentence for people
         detail = str(problem) if is_said else f"{type(problem).__name__}: {problem}"
         emit({"event": "fatal", "code": vllm_start.failure_code(problem), "detail": detail})
         sys.stderr.flush()

@@ -54,15 +54,16 @@ def fetch_repo(repo: str, revision: str, token: str) -> Path:
         raise SourceFailed(f"{why}: {problem.__cause__ or problem}") from problem
 
 
-def fetch_bucket(address: str) -> Path:
+def fetch_bucket(address: str, needs: str = "config.json") -> Path:
     """Return a folder with the files directly under `s3://bucket/prefix`, fetched where they changed.
 
     Each content has a folder of its own, named by the digest of its listing, which appears when it is complete. An
     interrupted download continues. Credentials, region and `AWS_ENDPOINT_URL` are those of boto3's usual places.
-    Raises SourceFailed.
+    needs: the file without which it is refused. Raises SourceFailed.
     """
     try:
         import boto3
+        from boto3.exceptions import Boto3Error
         from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
     except ImportError as problem:
         raise SourceFailed(
@@ -73,19 +74,15 @@ def fetch_bucket(address: str) -> Path:
     try:
         client = boto3.client("s3")
         objects = list_objects(client, bucket, prefix)
-        if "config.json" not in objects:
-            raise SourceFailed(f"{address} is not a model: there is no config.json directly under it.")
-        folder = snapshot(client, bucket, prefix, objects)
-        if list_objects(client, bucket, prefix) != objects:
-            shutil.rmtree(folder)
-            raise SourceFailed(f"{address} changed while it was fetched. Start again when its upload is complete.")
-        return folder
+        if needs not in objects:
+            raise SourceFailed(f"{address} cannot be loaded: there is no {needs} directly under it.")
+        return snapshot(client, bucket, prefix, objects)
     except NoCredentialsError as problem:
         why = f"{address} cannot be read: this worker has no AWS credentials."
         raise SourceFailed(f"{why} Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE.") from problem
     except ClientError as problem:
         raise SourceFailed(f"{address} cannot be read: {refusal(problem, bucket)}") from problem
-    except BotoCoreError as problem:
+    except (BotoCoreError, Boto3Error) as problem:
         raise SourceFailed(f"{address} cannot be read: {problem}") from problem
     except OSError as problem:
         raise disk_problem(problem, address) from problem
@@ -97,11 +94,18 @@ def list_objects(client: Any, bucket: str, prefix: str) -> dict[str, list[Any]]:
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=under, Delimiter="/")
     rows = [row for page in pages for row in page.get("Contents", ())]
     named = {row["Key"].removeprefix(under): [row["ETag"], row["Size"]] for row in rows}
-    return {name: facts for name, facts in sorted(named.items()) if any(fnmatch(name, each) for each in FILES)}
+    return {
+        name: facts
+        for name, facts in sorted(named.items())
+        if "/" not in name and any(fnmatch(name, each) for each in FILES)  # some servers list what is deeper, too
+    }
 
 
 def snapshot(client: Any, bucket: str, prefix: str, objects: dict[str, list[Any]]) -> Path:
-    """Return the folder with these objects; one process of the node fetches it, and others wait for that."""
+    """Return the folder with these objects; one process of the node fetches it, and others wait for that.
+
+    It appears when every file is whole and the listing is still the same. Raises SourceFailed.
+    """
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "evalboard", "models")
     digest = hashlib.sha256(json.dumps([bucket, prefix, objects]).encode()).hexdigest()
     folder, partial = home / digest, home / f"{digest}.partial"
@@ -122,6 +126,10 @@ def snapshot(client: Any, bucket: str, prefix: str, objects: dict[str, list[Any]
             raise SourceFailed(f"{what} {free / GIB:.1f} GiB free. Free some, or set XDG_CACHE_HOME to another disk.")
         for name in absent:
             client.download_file(bucket, f"{prefix}/{name}" if prefix else name, str(partial / name))
+        if list_objects(client, bucket, prefix) != objects:
+            shutil.rmtree(partial)
+            what = f"{BUCKET}{bucket}/{prefix} changed while it was fetched"
+            raise SourceFailed(f"{what}. Start again when its upload is complete.")
         partial.rename(folder)
     return folder
 

@@ -28,6 +28,7 @@ COMMON_ENV = {
 # One adapter decodes at a time, as a worker decodes one run at a time. So a case never shares a step with another
 # adapter's cases, and never with the base's: on a CPU those get the adapter's answers (vLLM 0.32).
 MAX_LORAS = 1
+ADAPTER_CONFIG = "adapter_config.json"
 OUT_OF_MEMORY = (
     "out of memory",
     "can't allocate memory",
@@ -36,6 +37,10 @@ OUT_OF_MEMORY = (
     "Available memory on node",
     "KV cache is needed, which is larger than",
 )
+
+
+class AdapterRefused(Exception):
+    """An adapter cannot be taken. The text says why."""
 
 
 def model_folder(path: str, repo: str, revision: str, token: str = "") -> Path:
@@ -54,32 +59,52 @@ def model_folder(path: str, repo: str, revision: str, token: str = "") -> Path:
     return folder
 
 
-def adapter_folder(path: str) -> Path:
-    """Return the folder of a LoRA adapter as PEFT writes it."""
-    folder = Path(path).resolve()
-    if not (folder / "adapter_config.json").is_file():
-        raise FileNotFoundError(f"{folder} is no LoRA adapter: there is no adapter_config.json in it")
+def adapter_folder(address: str, token: str = "") -> Path:
+    """Return the folder of a LoRA adapter as PEFT writes it, which may be fetched first.
+
+    address: a folder, `s3://bucket/prefix`, or `owner/name@commit`. token: for the hub. Raises SourceFailed or
+    AdapterRefused.
+    """
+    import vllm_sources  # next to this file, for the interpreter that runs vllm_host.py
+
+    repo, is_in_repo, commit = address.partition("@")
+    if address.startswith(vllm_sources.BUCKET):
+        folder: Path = vllm_sources.fetch_bucket(address, needs=ADAPTER_CONFIG)
+    elif is_in_repo and not address.startswith("/"):
+        folder = vllm_sources.fetch_repo(repo, commit, token)
+    else:
+        folder = Path(address).resolve()
+    if not (folder / ADAPTER_CONFIG).is_file():
+        raise AdapterRefused(f"{address} is no LoRA adapter: there is no {ADAPTER_CONFIG} in it.")
     return folder
 
 
 def lora_settings(folder: Path) -> dict[str, Any]:
     """Return the engine's settings for an adapter, which depend on its rank only.
 
-    `max_lora_rank` is the smallest that vLLM has buffers for and the adapter fits. Raises ValueError if none is large
-    enough.
+    `max_lora_rank` is the smallest that vLLM has buffers for and the adapter fits. Raises AdapterRefused if none is
+    large enough, or the adapter says no rank.
     """
     from vllm.config.lora import MaxLoRARanks
 
-    config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
-    return {"enable_lora": True, "max_loras": MAX_LORAS, "max_lora_rank": lora_rank(config, get_args(MaxLoRARanks))}
+    rank = lora_rank(folder / ADAPTER_CONFIG, get_args(MaxLoRARanks))
+    return {"enable_lora": True, "max_loras": MAX_LORAS, "max_lora_rank": rank}
 
 
-def lora_rank(config: dict[str, Any], ranks: tuple[int, ...]) -> int:
-    """Return the smallest of vLLM's ranks that the adapter of this configuration fits. Raises ValueError."""
-    needed = max([int(config["r"]), *map(int, (config.get("rank_pattern") or {}).values())])
+def lora_rank(file: Path, ranks: tuple[int, ...]) -> int:
+    """Return the smallest of vLLM's ranks that an adapter fits. Raises AdapterRefused.
+
+    file: its adapter_config.json.
+    """
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+        needed = max(map(int, [config["r"], *(config.get("rank_pattern") or {}).values()]))
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        why = f"{file} says no rank (r) of a LoRA adapter"
+        raise AdapterRefused(f"{why}. Other kinds of adapters, such as prefix tuning, are not taken.") from problem
     rank = min((each for each in ranks if each >= needed), default=None)
     if rank is None:
-        raise ValueError(f"the LoRA adapter has rank {needed}; vLLM takes ranks up to {max(ranks)}")
+        raise AdapterRefused(f"The LoRA adapter of {file} has rank {needed}; vLLM takes ranks up to {max(ranks)}.")
     return rank
 
 

@@ -49,7 +49,13 @@ def add(
     base_url: Annotated[
         str, typer.Option(metavar="URL", help="Such as https://api.example.com/v1. Default: a worker loads the model.")
     ] = "",
-    adapter: Annotated[str, typer.Option(metavar="PATH", help=f"A LoRA adapter's folder on the worker. {OWN}")] = "",
+    adapter: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH|OWNER/NAME@COMMIT",
+            help=f"A LoRA adapter: its folder on the worker, s3://bucket/prefix, or a hub repository. {OWN}",
+        ),
+    ] = "",
     dtype: Annotated[str, typer.Option(metavar="float32|bfloat16|float16", help=f"The model's dtype. {OWN}")] = "",
     quantization: Annotated[str, typer.Option(metavar="NAME", help=f"One that vLLM knows, such as fp8. {OWN}")] = "",
     max_model_len: Annotated[

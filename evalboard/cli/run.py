@@ -44,7 +44,9 @@ def run(
     ] = "",
     adapter: Annotated[
         str,
-        typer.Option(metavar="PATH", help="Another LoRA adapter on the endpoint's model: a folder on the worker."),
+        typer.Option(
+            metavar="PATH|OWNER/NAME@COMMIT", help="Another LoRA adapter on the endpoint's model, as of an endpoint."
+        ),
     ] = "",
     label: LabelTexts = None,
     priority: Annotated[

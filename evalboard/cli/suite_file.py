@@ -11,6 +11,7 @@ from typing import Any
 
 from evalboard.client.errors import WrongUse
 from evalboard.client.suite_parts import SuiteLines
+from evalboard.contract.suite_limits import MAX_IMAGE_BYTES
 from evalboard.core.document import Problems
 from evalboard.core.errors import InvalidInput
 from evalboard.core.images import read_image
@@ -87,9 +88,12 @@ def read_files(cases: Any, file: Path) -> None:
 
 def _image_at(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        with path.open("rb") as opened:
+            data = opened.read(MAX_IMAGE_BYTES + 1)
     except OSError as problem:
         raise WrongUse(f"The image {path} cannot be read: {problem.strerror}.") from problem
+    if len(data) > MAX_IMAGE_BYTES:
+        raise WrongUse(f"The image {path} is larger than {MAX_IMAGE_BYTES:,} bytes.")
     image = read_image(data)
     if image is None:
         raise WrongUse(f"{path} is no image that can be sent: take PNG, JPEG, GIF or WebP.")

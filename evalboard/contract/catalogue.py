@@ -8,7 +8,25 @@ from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number
 Api = Annotated[str, says(enum=("chat", "completions", "responses"))]
 
 
-Adapter = Annotated[str | None, says(description="a folder on the worker with a LoRA adapter; null: none")]
+Adapter = Annotated[
+    str | None,
+    says(description="a LoRA adapter: a folder on the worker, s3://bucket/prefix or owner/name@commit; null: none"),
+]
+
+
+def is_in_repo(adapter: str) -> bool:
+    """Tell whether an adapter's address is a hub's repository at a commit, owner/name@commit."""
+    return "@" in adapter and not adapter.startswith(("/", "s3://"))
+
+
+def name_adapted(model: str, adapter: str) -> str:
+    """Return what people call a model: "smollm2", or "adapter tone-v2 on smollm2".
+
+    model, adapter: their addresses, of which the last parts are the names.
+    """
+    place = adapter.partition("@")[0] if is_in_repo(adapter) else adapter
+    base, own = (each.rstrip("/").rsplit("/", 1)[-1] for each in (model, place))
+    return f"adapter {own} on {base}" if own else base
 
 
 class ModelAtPath(Contract):
@@ -100,13 +118,12 @@ class Endpoint(Contract):
 
     @property
     def model_name(self) -> str:
-        """Return what people call the model, as `core.profile.name_adapted` does."""
-        base, own = (name.rstrip("/").rsplit("/", 1)[-1] for name in (self.model.address, self.adapter))
-        return f"adapter {own} on {base}" if own else base
+        """Return what people call the model."""
+        return name_adapted(self.model.address, self.adapter)
 
     @property
     def adapter(self) -> str:
-        """Return the folder of the LoRA adapter, "" without one."""
+        """Return the address of the LoRA adapter, "" without one."""
         return "" if isinstance(self.model, ModelByName) else self.model.adapter or ""
 
     @property

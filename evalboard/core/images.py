@@ -101,7 +101,7 @@ def _read_url(url: Any, path: str, problems: Problems, images: dict[str, Image])
 
 
 def prompt_text(content: Any) -> str:
-    """Return a message's content as text, with [image] in the place of each image; parts of other kinds as JSON."""
+    """Return a message's content as text: [image] for each image, parts of other kinds as JSON."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
     return "\n".join(map(_part_text, content))

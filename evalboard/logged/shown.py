@@ -267,6 +267,8 @@ def _write_side(
 def _cut_message(message: Mapping[str, Any]) -> dict[str, str]:
     """Return a message of a prompt as text, a long one without its end."""
     text, others = message.get("content"), {name: value for name, value in message.items() if name != "role"}
+    if isinstance(text, list):
+        text = prompt_text(text)
     if not isinstance(text, str) or len(others) > 1:
         text = json.dumps(others, ensure_ascii=False)
     if len(text) > MAX_TEXT:

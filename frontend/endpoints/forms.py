@@ -67,14 +67,15 @@ class EndpointForm(PlainForm):
         max_length=200,
         label="Source of the hub's token",
         widget=forms.TextInput(attrs={"placeholder": "HUB_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
-        help_text="For a private repository: the name of an environment variable of the worker that "
-        "EVALBOARD_ENDPOINT_KEYS allows. Never the token itself.",
+        help_text="For a private repository of model or adapter: the name of an environment variable of the worker "
+        "that EVALBOARD_ENDPOINT_KEYS allows. Never the token itself.",
     )
     model_adapter = forms.CharField(
         required=False,
         max_length=500,
         label="LoRA adapter",
-        help_text="A folder on the worker, as PEFT saves an adapter. Blank: the model alone.",
+        help_text="A folder on the worker as PEFT saves an adapter, s3://bucket/prefix, or owner/name@commit. "
+        "Blank: the model alone.",
     )
     dtype = forms.ChoiceField(choices=[(name, name) for name in ("float32", "bfloat16", "float16")])
     quantization = forms.CharField(required=False, max_length=40)

@@ -110,7 +110,8 @@ def images(messages: list[dict[str, Any]] | tuple[dict[str, Any], ...]) -> SafeS
 
 def _image(url: str) -> SafeString:
     if not url.startswith(STORED):
-        return format_html('<figcaption class="mono">{}</figcaption>', drawn_plain(url))
+        words = "Only this address is part of the case's digest: the image may change."
+        return format_html('<figcaption><span class="mono">{}</span> {}</figcaption>', drawn_plain(url), words)
     name = url.removeprefix(STORED)
     caption = '<figcaption class="mono">sha256 {}</figcaption>'
     drawn = '<a href="{}"><img src="{}" alt="image {}" loading="lazy"></a>'

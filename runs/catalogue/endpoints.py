@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from evalboard.contract.catalogue import is_in_repo
 from evalboard.core import digest
 from evalboard.core.cost import clean_price, price_problem
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
@@ -23,9 +24,10 @@ ENGINES = tuple(engine for engine in EndpointRecord.Engine.values if engine != E
 MAX_POOL_CHARS = 40
 DEFAULT_CONTEXT = 2048  # tokens
 ONLY_OURS = "Only an endpoint whose model a worker loads itself (engine vllm) has this."
-ONLY_REPO = "Of an endpoint with our engine, only a model in a hub's repository has a token; leave it out."
+ONLY_REPO = "Of an endpoint with our engine, only a model or adapter in a hub's repository has a token; leave it out."
 ONLY_REMOTE = "Only an external endpoint (engine openai) has this."
 BUCKET_PREFIX = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^/\s?#]+)+")
+COMMIT = re.compile(r"[0-9a-f]{40}")
 REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
@@ -52,7 +54,7 @@ def create_endpoint(
 
     auth: where a worker reads the key, or the hub's token of a model's repository: a variable or a file. `remote` are
     the other fields of an external one (`read_remote`). What only the one kind of endpoint has is refused
-    of the other, by name. `model_adapter` is the folder of a LoRA adapter on the model.
+    of the other, by name. `model_adapter` is a LoRA adapter on the model, as in `model_problems`.
     """
     sizes = {"tensor_parallel_size": tensor_parallel_size, "pipeline_parallel_size": pipeline_parallel_size}
     fields: dict[str, str] = {}
@@ -91,7 +93,7 @@ def create_endpoint(
         named = {"path": model_path, "repo": model_repo, "revision": model_revision, "adapter": model_adapter}
         problems = {} if model_name else model_problems(**named)
         problems |= _own_problems(dtype, line, chosen["max_model_len"])
-        if auth and (problem := auth_problem(auth) if model_repo else ONLY_REPO):
+        if auth and (problem := auth_problem(auth) if model_repo or is_in_repo(model_adapter) else ONLY_REPO):
             problems["auth"] = problem
         problems |= _size_problems({name: chosen[name] for name in SIZES}, pool)
     if fields := {**problems, **fields}:
@@ -164,38 +166,48 @@ def _size_problems(sizes: Mapping[str, int], pool: str) -> dict[str, str]:
 def model_problems(*, path: str, repo: str, revision: str, adapter: str = "") -> dict[str, str]:
     """Return the problems, by field, of a model's name: a path under an allowed root, or a repository.
 
-    adapter: the path of a LoRA adapter on the model, under an allowed root too.
+    adapter: of a LoRA adapter on the model: a path, under an allowed root too, or owner/name@commit.
     """
-    if adapter and (problem := _path_problem(adapter)):
+    if adapter and (problem := _adapter_problem(adapter)):
         return {"model.adapter": problem}
     if bool(path) == bool(repo):
         return {"model": "Name a path or a repository, and not both."}
-    if path.startswith("s3://"):
-        return _bucket_problems(path)
     if path:
         problem = _path_problem(path)
         return {"model.path": problem} if problem else {}
     if not REPO.fullmatch(repo):
         return {"model.repo": "Must look like owner/name."}
-    if not re.fullmatch(r"[0-9a-f]{40}", revision):
+    if not COMMIT.fullmatch(revision):
         return {"model.revision": "Must be a full commit of 40 hexadecimal digits: a branch can move under a run."}
     return {}
 
 
-def _bucket_problems(path: str) -> dict[str, str]:
-    if not BUCKET_PREFIX.fullmatch(path) or ".." in path.split("/"):
-        return {"model.path": "Must look like s3://bucket/prefix, without a slash at the end."}
-    if not any(path.startswith(f"{root}/") for root in settings.MODEL_BUCKETS):
-        roots = ", ".join(settings.MODEL_BUCKETS) or "no bucket"
-        return {"model.path": f"Must be under one of the buckets that EVALBOARD_MODEL_ROOTS lists: {roots}."}
-    return {}
+def _adapter_problem(adapter: str) -> str | None:
+    if not is_in_repo(adapter):
+        return _path_problem(adapter)
+    repo, _, commit = adapter.partition("@")
+    if REPO.fullmatch(repo) and COMMIT.fullmatch(commit):
+        return None
+    return "Must look like owner/name@commit, with the whole commit of 40 digits: a branch can move."
 
 
 def _path_problem(path: str) -> str | None:
+    """Return why neither a folder nor a bucket's prefix of that name may be loaded."""
+    if path.startswith("s3://"):
+        return _bucket_problem(path)
     where = Path(path).resolve()
     if any(where.is_relative_to(root) for root in settings.MODEL_ROOTS):
         return None
     return f"Must lie under {', '.join(str(root) for root in settings.MODEL_ROOTS)} (EVALBOARD_MODEL_ROOTS)."
+
+
+def _bucket_problem(path: str) -> str | None:
+    if not BUCKET_PREFIX.fullmatch(path) or ".." in path.split("/"):
+        return "Must look like s3://bucket/prefix, without a slash at the end."
+    if not any(path.startswith(f"{root}/") for root in settings.MODEL_BUCKETS):
+        roots = ", ".join(settings.MODEL_BUCKETS) or "no bucket"
+        return f"Must be under one of the buckets that EVALBOARD_MODEL_ROOTS lists: {roots}."
+    return None
 
 
 def create_profile(*, slug: str, title: str, settings: Mapping[str, Any]) -> tuple[ProfileRecord, bool]:

@@ -53,7 +53,9 @@ def endpoint_row(endpoint: EndpointRecord) -> contract.Endpoint:
 def endpoint_fields(endpoint: EndpointRecord) -> dict[str, Any]:
     """Return the fields of `EndpointRecord`, which a longer answer has too."""
     is_remote = endpoint.is_remote
-    is_of_hub = endpoint.engine == EndpointRecord.Engine.VLLM and bool(endpoint.model_repo)
+    is_of_hub = endpoint.engine == EndpointRecord.Engine.VLLM and (
+        bool(endpoint.model_repo) or contract.is_in_repo(endpoint.model_adapter)
+    )
     reference, bypass = endpoint.reference, endpoint.bypass
     rests_until = endpoint.rests_until
     rests = rests_until is not None and rests_until > timezone.now()

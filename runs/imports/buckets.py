@@ -6,8 +6,8 @@ from typing import Any
 from django.db.models import Max
 from django.db.models.functions import Now
 
+from evalboard.contract.catalogue import name_adapted
 from evalboard.core.digest import digest_json
-from evalboard.core.profile import name_adapted
 from evalboard.importers.records import LoggedResponse, LoggedRun
 from evalboard.logged.backends import Known, known_parts, read_backend
 from evalboard.logged.runs import make_profile, name_endpoints

@@ -15,7 +15,8 @@ CASE_WORDS = r"""
 CREATE FUNCTION case_words(case_id text, content jsonb) RETURNS tsvector
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT to_tsvector('pg_catalog.simple'::regconfig, translate(
-    replace(left(case_id || ' ' || jsonb_path_query_array(content, '$.messages[*].content')::text, 20000), '\n', ' '),
+    replace(left(case_id || ' ' || jsonb_path_query_array(content, '$.messages[*].content[*] ? (@.type() == "string")')::text
+      || ' ' || jsonb_path_query_array(content, '$.messages[*].content[*].text')::text, 20000), '\n', ' '),
     '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', repeat(' ', 32)))
 $$
 """
@@ -95,7 +96,7 @@ class Migration(migrations.Migration):
                 ('model_path', models.CharField(blank=True, help_text='a folder on the worker', max_length=500)),
                 ('model_repo', models.CharField(blank=True, help_text='a repository on a model hub; of an external server, the name to request', max_length=200)),
                 ('model_revision', models.CharField(blank=True, max_length=100)),
-                ('model_adapter', models.CharField(blank=True, db_default='', help_text='a folder on the worker with a LoRA adapter of the model', max_length=500)),
+                ('model_adapter', models.CharField(blank=True, db_default='', help_text='a LoRA adapter of the model: a folder on the worker, s3://…, or owner/name@commit', max_length=500)),
                 ('dtype', models.CharField(max_length=20)),
                 ('quantization', models.CharField(blank=True, max_length=40)),
                 ('line', models.CharField(help_text='the series that the model belongs to', max_length=80)),
@@ -870,6 +871,8 @@ class Migration(migrations.Migration):
                 ('digest', models.CharField(max_length=64, primary_key=True, serialize=False)),
                 ('media_type', models.CharField(max_length=20)),
                 ('data', models.BinaryField()),
+                ('is_in_suite', models.BooleanField(db_default=False, default=False)),
+                ('kept_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='when it was sent or named last')),
             ],
             options={
                 'db_table': 'runs_image',

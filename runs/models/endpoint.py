@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import models
 
-from evalboard.core.profile import name_adapted
+from evalboard.contract.catalogue import name_adapted
 
 BASE = ("model_path", "model_repo", "model_revision")
 CHECKPOINT = (*BASE, "model_adapter")  # what names the weights of an endpoint of ours
@@ -32,7 +32,10 @@ class EndpointRecord(models.Model):
     )
     model_revision = models.CharField(max_length=100, blank=True)
     model_adapter = models.CharField(
-        max_length=500, blank=True, db_default="", help_text="a folder on the worker with a LoRA adapter of the model"
+        max_length=500,
+        blank=True,
+        db_default="",
+        help_text="a LoRA adapter of the model: a folder on the worker, s3://…, or owner/name@commit",
     )
     dtype = models.CharField(max_length=20)
     quantization = models.CharField(max_length=40, blank=True)

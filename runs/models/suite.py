@@ -2,6 +2,7 @@
 
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
+from django.db.models.functions import Now
 
 from runs.models.claimed import Requested, claim_indexes
 
@@ -122,11 +123,16 @@ class Case(models.Model):
 
 
 class ImageRecord(models.Model):
-    """An image that cases have in their messages, by the SHA-256 of its bytes."""
+    """An image that cases have in their messages, by the SHA-256 of its bytes.
+
+    is_in_suite: false for those of a trial, or of an upload that has not ended, which are deleted after some days.
+    """
 
     digest = models.CharField(max_length=64, primary_key=True)
     media_type = models.CharField(max_length=20)
     data = models.BinaryField()
+    is_in_suite = models.BooleanField(default=False, db_default=False)
+    kept_at = models.DateTimeField(db_default=Now(), help_text="when it was sent or named last")
 
     class Meta:
         db_table = "runs_image"

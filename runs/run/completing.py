@@ -49,6 +49,14 @@ def run_again(*, run_id: int, user: Any = None, **changes: Any) -> RunRecord:
     return create_run(**order_again(run_id, **changes), user=user)
 
 
+def _model_of(run: RunRecord) -> dict[str, Any]:
+    """Return the model of a run with its base, which the run's own order may leave out."""
+    if run.endpoint.is_remote:
+        return endpoint_row(run.endpoint).model.to_json()
+    named = run.endpoint.checkpoint(run.model_override)
+    return {name.removeprefix("model_"): value for name, value in named.items() if value}
+
+
 def order_again(
     run_id: int, *, endpoint: str | None = None, suite: str | None = None, is_today: bool = False, profile: str = ""
 ) -> dict[str, Any]:
@@ -65,9 +73,9 @@ def order_again(
     target = run.endpoint if endpoint is None else named_endpoint(endpoint)
     decoding = newest_profile(profile or run.profile.slug) if is_today else run.profile
     draws = planned_draws(decoding, target, seed=run.seed)
-    model = run.model_override if is_today or target == run.endpoint else None
+    model = run.model_override if target == run.endpoint else None
     if is_today and target != run.endpoint:
-        model = model or endpoint_row(run.endpoint).model.to_json()
+        model = _model_of(run)
     priority = Priority.BULK if run.priority == Priority.BULK else Priority.NORMAL
     return {
         "suite": suite or run.suite_version.suite.slug,

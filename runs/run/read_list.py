@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evalboard.contract.bucket import weigh_scores
+from evalboard.contract.catalogue import name_adapted
 from evalboard.contract.parts import Cost, Done, WaitingFor
 from evalboard.contract.run import Draws, PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
 from evalboard.core.cost import Usage
-from evalboard.core.profile import name_adapted
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs.models import (
     BucketRecord,

@@ -2,7 +2,14 @@
 
 from runs.store import bulk, changes, counters, history, imported, own_process, stored_columns, stored_traces, traces
 from runs.store.database_clock import DatabaseClock, database_now, instant
-from runs.store.images import delete_unused_images, keep_images, stored_digests, with_images
+from runs.store.images import (
+    delete_unused_images,
+    forget_images,
+    keep_images,
+    mark_images,
+    stored_digests,
+    with_images,
+)
 from runs.store.imported import NOT_IN_LOG, PROMPT_FILTERED
 from runs.store.outage import Outage, notice
 from runs.store.own_process import own_place
@@ -51,12 +58,14 @@ __all__ = [
     "counters",
     "database_now",
     "delete_unused_images",
+    "forget_images",
     "history",
     "imported",
     "instant",
     "keep_images",
     "limit_statements",
     "limit_statements_here",
+    "mark_images",
     "may_decide",
     "newest_page",
     "notice",

@@ -78,7 +78,7 @@ def _store(parsed: SuiteDocument, newest: int | None = None) -> tuple[SuiteVersi
 
     n_cases = len(parsed.cases)
     with transaction.atomic():
-        keep_images(parsed.cases)
+        keep_images(parsed.cases, in_suite=True)
         return keep_version(
             parsed, digest=parsed.digest, plan=plan, n_cases=n_cases, store_cases=store_cases, newest=newest
         )

@@ -16,7 +16,7 @@ from evalboard.core.document import Problems
 from evalboard.core.errors import InvalidInput
 from evalboard.core.suite import CaseDocument, digest_parts, parse_head, parse_part
 from runs.models import Case, SuiteVersionRecord, UploadedCase, UploadPartRecord, UploadRecord
-from runs.store import keep_images
+from runs.store import keep_images, mark_images
 from runs.store.bulk import copy_values
 from runs.suites import bind_document, case_content, keep_version
 
@@ -114,6 +114,8 @@ def _store(upload: UploadRecord) -> None:
     upload.version, upload.is_new = keep_version(
         head, digest=digest, plan=scoring.plan(head.scorer, own), n_cases=upload.n_cases, store_cases=_move(upload)
     )
+    with_image = upload.cases.filter(content__messages__contains=[{"content": [{"type": "image_url"}]}])
+    mark_images(with_image.values_list("content", flat=True).iterator())
     upload.cases.all()._raw_delete(upload.cases.db)
     upload.status = UploadRecord.Status.FINISHED
     upload.save(update_fields=["status", "version", "is_new"])

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from evalboard.core.errors import Conflict, InvalidInput, Refused
 from evalboard.core.suite import parse_head
 from runs.models import UploadPartRecord, UploadRecord
-from runs.store import require_row
+from runs.store import forget_images, require_row
 
 MAX_PART_BYTES = 16 * 2**20  # of lines; a case has at most 4 MB
 MAX_BYTES = 2**31
@@ -112,9 +112,10 @@ def delete_upload(*, upload_id: int, user: Any = None, may_all: bool = False) ->
 
 
 def forget_old_uploads() -> None:
-    """Delete uploads untouched for a day: interrupted or ended."""
+    """Delete uploads untouched for a day, interrupted or ended, and images that no suite got."""
     old = UploadRecord.objects.exclude(status=UploadRecord.Status.READING).filter(touched_at__lt=Now() - KEPT)
     old.delete()
+    forget_images()
 
 
 def _locked(upload_id: int) -> UploadRecord:

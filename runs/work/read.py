@@ -27,8 +27,8 @@ class CaseToDecode:
 class Serving:
     """What an engine is to serve: a model of an endpoint, under a profile's settings.
 
-    max_tokens: of the longest answer. The model is a path, or a repository with its revision; model_adapter is the
-    folder of a LoRA adapter on it, or "".
+    max_tokens: of the longest answer. The model is a path, or a repository with its revision; model_adapter is a LoRA
+    adapter on it, or "".
     """
 
     endpoint: EndpointRecord

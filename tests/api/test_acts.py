@@ -29,7 +29,7 @@ from runs.models import (
     WebhookRecord,
 )
 from runs.release import SETTLE_ACTS, settle_plans
-from runs.run import cancel_run, run_again
+from runs.run import cancel_run, order_again, run_again
 from runs.work.shards import fail_run
 from tests import build, judged
 from tests.api.conftest import Api
@@ -430,6 +430,15 @@ def test_a_run_again_keeps_the_versions_that_the_first_had(api: Api) -> None:
     api.post("/profiles/", {"slug": "pinned", "title": "Other", "settings": {**stored["settings"], "max_num_seqs": 1}})
     again = run_again(run_id=first.pk)
     assert (again.suite_version_id, again.profile_id) == (first.suite_version_id, first.profile_id)
+
+
+def test_what_a_release_runs_on_another_endpoint_has_the_base_of_its_adapter_too(settings: Any) -> None:
+    adapter = str(settings.MODEL_ROOTS[0] / "tone")
+    first = build.finished_run(model={"adapter": adapter})
+    build.endpoint("second", model_path=str(settings.MODEL_ROOTS[0] / "other-base"))
+    order = order_again(first.pk, endpoint="second", is_today=True)
+    assert order["model"] == {"path": first.endpoint.model_path, "adapter": adapter}
+    assert order_again(first.pk, is_today=True)["model"] == {"adapter": adapter}
 
 
 @pytest.mark.nightly

@@ -60,6 +60,14 @@ def test_an_adapter_is_named_with_its_base_by_an_endpoint_or_a_run(api: Api) -> 
     base = {"model_path": model["path"], "model_repo": "", "model_revision": ""}
     assert known.checkpoint({"adapter": "/m/tone-v2"}) == {**base, "model_adapter": "/m/tone-v2"}
     assert known.checkpoint({"path": "/m/paint-2b"}) == {**base, "model_path": "/m/paint-2b", "model_adapter": ""}
+    commit = "a" * 40
+    of_hub = {**model, "adapter": f"lab/tone@{commit}"}
+    named = api.post("/endpoints/", endpoint(slug="of-hub", model=of_hub, auth="HUB_API_KEY")).json()
+    assert (named["model"]["adapter"], named["auth"]) == (of_hub["adapter"], "HUB_API_KEY")
+    assert EndpointRecord.objects.get(slug="of-hub").model_name == "adapter tone on paint-1b"
+    for adapter in ("lab/tone@main", "s3://other/tone"):
+        refused = api.post("/endpoints/", endpoint(slug="other", model={**model, "adapter": adapter}))
+        assert refused.json()["fields"].keys() == {"model.adapter"}
     elsewhere = api.post("/endpoints/", endpoint(slug="other", model={**model, "adapter": "/etc"}))
     assert elsewhere.json()["fields"].keys() == {"model.adapter"}
 

@@ -36,7 +36,7 @@ NO_PAGES = {
         "unfollow",
     ),
     *("audit_export", "comments", "comment_withdraw", "person_link", "person_remove", "person_role", "session_end"),
-    *("address_delete", "address_on", "address_test", "image"),
+    *("address_delete", "address_on", "address_test"),
     *("run_rescore", "same_model_back", "schedule_delete", "schedule_pause", "schedule_resume", "sign_offs_export"),
     *("suite_badge", "suite_baselines", "token_revoke", "tour_end", "webhook_delete", "webhook_on", "webhook_test"),
 }

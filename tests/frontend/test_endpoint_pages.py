@@ -435,3 +435,13 @@ def test_the_form_for_ones_own_stays_and_each_leads_to_the_other(admin: Client) 
     form = admin.get(ADDRESS).content.decode().partition("<form")[2]
     assert "dtype" not in form
     assert '<label for="id_api">API' in form
+
+
+def test_the_page_says_where_model_adapter_and_token_come_from(viewer: Client, settings: Any) -> None:
+    adapter = f"lab/tone@{'a' * 40}"
+    path = str(settings.MODEL_ROOTS[0] / "paint-1b")
+    known = {"model_path": path, "model_adapter": adapter, "auth": "HUB_API_KEY", "dtype": "float32", "line": "paint"}
+    create_endpoint(slug="tone", **known)
+    page = viewer.get("/endpoints/tone/").content.decode()
+    for text in (path, adapter, "HUB_API_KEY"):
+        assert f"<code><bdi>{text}</bdi></code>" in page

@@ -22,9 +22,10 @@ TOKEN, KEY_ID = "hub-token-1", "AKIDEXAMPLE"
 FILES = {"config.json": b"{}", "model.safetensors": b"weights" * 1000, "README.md": b"not a file of the model"}
 FETCH = """
 import json, sys
-import vllm_sources as sources
+import vllm_sources as sources, vllm_start
 try:
-    folder = sources.fetch_repo(*sys.argv[2:]) if sys.argv[1] == "hub" else sources.fetch_bucket(sys.argv[2])
+    fetch = {"hub": sources.fetch_repo, "bucket": sources.fetch_bucket, "adapter": vllm_start.adapter_folder}
+    folder = fetch[sys.argv[1]](*sys.argv[2:])
     print(json.dumps({each.name: each.read_bytes().decode() for each in folder.iterdir() if each.is_file()}))
 except sources.SourceFailed as problem:
     print(json.dumps(str(problem)))
@@ -96,12 +97,16 @@ class Bucket(Server):
                 for name, data in self.files.items()
                 if prefix == "lab/paint/"
             )
+            self.listed()
             return self.reply(200, f"<ListBucketResult>{rows}</ListBucketResult>".encode())
         data = self.files[key[0].rsplit("/", 1)[1]]
         return self.reply(200, data, ETag=tag_of(data))
 
     def do_HEAD(self) -> None:
         self.do_GET()
+
+    def listed(self) -> None:
+        """Do nothing after a listing."""
 
     def refuse(self, status: int, code: str) -> None:
         self.reply(status, f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode())
@@ -152,9 +157,9 @@ def test_a_repository_is_fetched_at_its_commit_and_every_refusal_says_why(fetch:
 
 
 @pytest.mark.parametrize("fetch", ["rig"], indirect=True)
-def test_a_bucket_is_fetched_once_for_each_content_and_every_refusal_says_why(fetch: Any) -> None:
+def test_a_bucket_is_fetched_once_for_each_content_and_every_refusal_says_why(fetch: Any, tmp_path: Path) -> None:
     keys = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": "secret"}
-    with serving(Bucket) as (address, bucket):
+    with serving(Bucket, **{"../../../escaped.json": b"{}"}) as (address, bucket):
 
         def ask(source: str, **environment: str) -> Any:
             return fetch("bucket", source, AWS_ENDPOINT_URL=address, **{**keys, **environment})
@@ -168,6 +173,7 @@ def test_a_bucket_is_fetched_once_for_each_content_and_every_refusal_says_why(fe
         assert "no config.json directly under it" in ask("s3://models/lab")
         first = ask("s3://models/lab/paint")
         assert first == {name: data.decode() for name, data in FILES.items() if name != "README.md"}
+        assert not list(tmp_path.rglob("escaped.json"))
 
         def n_fetched() -> int:
             return sum("list-type" not in each and each.startswith("GET") for each in bucket.asked)
@@ -178,4 +184,30 @@ def test_a_bucket_is_fetched_once_for_each_content_and_every_refusal_says_why(fe
         bucket.files["model.safetensors"] = b"other weights"
         assert ask("s3://models/lab/paint")["model.safetensors"] == "other weights"
         assert n_fetched() == 4
+
+        def upload_goes_on(self: Bucket) -> None:
+            self.files["model.safetensors"] += b"+"
+
+        bucket.files["model.safetensors"] = b"third weights"
+        bucket.listed = upload_goes_on
+        assert "changed while it was fetched" in ask("s3://models/lab/paint")
+        bucket.listed = lambda _: None
+        bucket.files["model.safetensors"] = b"other weights"
+        n_before = n_fetched()
+        bucket.listed = upload_goes_on
+        assert ask("s3://models/lab/paint")["model.safetensors"] == "other weights"  # whole here, whatever comes next
+        assert n_fetched() == n_before
     assert "cannot be read" in fetch("bucket", "s3://models/lab/paint", AWS_ENDPOINT_URL=address, **keys)
+
+
+@pytest.mark.parametrize("fetch", ["rig"], indirect=True)
+def test_an_adapter_is_fetched_from_a_repository_or_a_bucket(fetch: Any) -> None:
+    keys = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": "secret"}
+    files = {"adapter_config.json": b"{}"}
+    with serving(Hub, **files) as (hub, _), serving(Bucket, **files) as (bucket, _):
+        of_repo = fetch("adapter", f"lab/paint@{COMMIT}", TOKEN, HF_ENDPOINT=hub)
+        of_bucket = fetch("adapter", "s3://models/lab/paint", AWS_ENDPOINT_URL=bucket, **keys)
+    assert of_repo == of_bucket == {"adapter_config.json": "{}", "config.json": "{}"} | of_bucket
+    with serving(Bucket) as (bucket, _):
+        refused = fetch("adapter", "s3://models/lab/paint", AWS_ENDPOINT_URL=bucket, **keys)
+    assert "there is no adapter_config.json directly under it" in refused

@@ -1,12 +1,18 @@
 """Images in suites: stored once, sent whole to external endpoints, refused by our own engine, shown and exported."""
 
 import base64
+import hashlib
 import io
 import json
+import threading
+import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
+from django.db.models.functions import Now
 
 from evalboard.calling.request import Dialect, build
 from evalboard.cli.suite_file import load_document, open_lines
@@ -17,10 +23,14 @@ from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.suite import parse_suite
 from runs.catalogue import create_endpoint, create_profile
 from runs.exports import run_archive
+from runs.find import parse_wanted
+from runs.find.cases import match_cases
 from runs.models import Case, ImageRecord, RunRecord
 from runs.retention import purge_case
 from runs.run import create_run
 from runs.suites import push_suite, reference_suite
+from runs.uploads import forget_old_uploads, read_next_part
+from runs.uploads.uploads import close_upload, open_upload, store_part
 from runs.work.read import case_to_decode
 from tests import build as rows
 from worker.jobs import make_request
@@ -120,6 +130,10 @@ def test_the_command_line_reads_files_next_to_the_suite(tmp_path: Path) -> None:
     assert document["cases"][0]["messages"][0]["content"][1] == part(URL)
     with open_lines(file, slug="", title="") as opened:  # as a large file is sent
         assert json.loads([*opened.lines][1]) == document["cases"][0]
+    with (tmp_path / "pictures" / "sky.png").open("wb") as large:
+        large.truncate(2**40)  # sparse: nobody can read it whole
+    with pytest.raises(WrongUse, match=r"sky\.png is larger than 4,194,304 bytes"):
+        load_document(file)
     (tmp_path / "pictures" / "sky.png").write_text("<svg/>", encoding="utf-8")
     with pytest.raises(WrongUse, match=r"sky\.png is no image that can be sent"):
         load_document(file)
@@ -142,3 +156,63 @@ def test_an_image_is_deleted_with_the_last_case_that_has_it() -> None:
     assert ImageRecord.objects.exists()
     purge_case(suite="pictures", case_id="sea", reason="It shows a person.")
     assert not ImageRecord.objects.exists()
+
+
+def upload(slug: str, *cases: dict[str, Any]) -> None:
+    rows = [{"suite": {"scorer": {"kind": "exact"}}}, *cases]
+    data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    sent = open_upload(slug=slug)
+    store_part(upload_id=sent.pk, offset=0, lines=data, sha256=digest_of(data))
+    close_upload(upload_id=sent.pk, n_bytes=len(data), sha256=digest_of(data))
+    while read_next_part():
+        pass
+
+
+def test_images_of_uploads_that_fail_are_deleted_after_some_days_and_those_of_suites_stay() -> None:
+    upload("fails", case(URL), case(name="sky"))  # the id twice
+    upload("stays", case(f"data:image/png;base64,{base64.b64encode(OTHER).decode()}"))
+    forget_old_uploads()
+    ImageRecord.objects.update(kept_at=Now() - timedelta(days=9))
+    forget_old_uploads()
+    assert [bytes(image.data) for image in ImageRecord.objects.all()] == [OTHER]
+    assert Case.objects.get().content["messages"][0]["content"][1]["image_url"]["url"] == f"sha256:{digest_of(OTHER)}"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_image_that_a_new_suite_names_outlives_the_case_that_is_deleted_meanwhile() -> None:
+    push_suite(document=suite(case(URL)))
+    deleting = threading.Thread(target=delete_sky)
+    with transaction.atomic():
+        push_suite(document=suite(case(f"sha256:{digest_of(PNG)}", name="sea")) | {"slug": "other"})
+        deleting.start()
+        while deleting.is_alive() and not n_waiting():
+            time.sleep(0.01)
+    deleting.join()
+    assert ImageRecord.objects.filter(pk=digest_of(PNG)).exists()
+    assert Case.objects.get(case_id="sky").content["target"] is None
+
+
+def delete_sky() -> None:
+    try:
+        purge_case(suite="pictures", case_id="sky", reason="It shows a person.")
+    finally:
+        connection.close()
+
+
+def n_waiting() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # a transaction sees what its first look saw
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def digest_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize(("words", "n"), [("which colour", 1), ("image_url", 0), ("type", 0)])
+def test_a_case_with_images_is_found_by_the_words_of_its_text_alone(words: str, n: int) -> None:
+    push_suite(document=suite(case(URL)))
+    assert len(match_cases(parse_wanted(words))) == n

@@ -93,13 +93,28 @@ def test_a_release_of_one_adapter_against_another_is_judged_as_a_model_by_one_en
 @pytest.mark.parametrize(
     ("config", "rank"), [({"r": 8}, 8), ({"r": 12}, 16), ({"r": 8, "rank_pattern": {"q_proj": 33}}, 64)]
 )
-def test_an_engine_has_the_smallest_rank_that_an_adapter_fits(config: dict[str, Any], rank: int) -> None:
-    assert vllm_start.lora_rank(config, (1, 8, 16, 32, 64)) == rank
+def test_an_engine_has_the_smallest_rank_that_an_adapter_fits(
+    config: dict[str, Any], rank: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "adapter_config.json"
+    file.write_text(json.dumps(config))
+    assert vllm_start.lora_rank(file, (1, 8, 16, 32, 64)) == rank
 
 
-def test_an_adapter_that_no_engine_fits_is_refused_with_its_rank() -> None:
-    with pytest.raises(ValueError, match="has rank 65; vLLM takes ranks up to 64"):
-        vllm_start.lora_rank({"r": 65}, (8, 64))
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"r": 65}', "has rank 65; vLLM takes ranks up to 64"),
+        ('{"peft_type": "PREFIX_TUNING"}', "says no rank"),
+        ('{"r": null}', "says no rank"),
+        ('{"r": 8', "says no rank"),
+    ],
+)
+def test_an_adapter_that_no_engine_fits_is_refused_in_a_sentence(text: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "adapter_config.json"
+    file.write_text(text)
+    with pytest.raises(vllm_start.AdapterRefused, match=words):
+        vllm_start.lora_rank(file, (8, 64))
 
 
 def test_an_engine_takes_what_is_free_of_its_fullest_gpu_and_no_more_than_vllm_would() -> None:

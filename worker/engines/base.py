@@ -13,7 +13,8 @@ from evalboard.core.trace import Failed, Forced, Outcome
 class EngineSpec:
     """What to start: a model (an absolute folder, s3://…, or a repository with its revision) under a plan.
 
-    adapter: the folder of a LoRA adapter that decodes on the model. token: for the hub of a repository. "": none.
+    adapter: a LoRA adapter that decodes on the model: a folder, s3://…, or owner/name@commit. token: for the hub of a
+    repository. "": none.
     """
 
     model: str
@@ -74,8 +75,8 @@ class Engine(Protocol):
     def start(self) -> Started:
         """Start, or raise EngineDied or EngineTimeout."""
 
-    def adapt(self, adapter: str) -> Started | None:
-        """Exchange the adapter that it was started with for one in another folder.
+    def adapt(self, adapter: str, token: str) -> Started | None:
+        """Exchange the adapter that it was started with for another one. Both are as in `EngineSpec`.
 
         None, and nothing has changed, where that one needs an engine of its own. Raises EngineDied or EngineTimeout.
         """

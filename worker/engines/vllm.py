@@ -63,7 +63,9 @@ class VllmEngine:
         try:
             deadline = time.monotonic() + self._start_seconds
             try:
-                env = child_environment(with_aws=self._spec.model.startswith(BUCKET))
+                env = child_environment(
+                    with_aws=any(each.startswith(BUCKET) for each in (self._spec.model, self._spec.adapter))
+                )
                 process = LineProcess([self._python, str(HOST)], env)
             except OSError as problem:
                 raise EngineDied("engine_error", f"{self._python} cannot be run: {problem}") from problem
@@ -79,9 +81,9 @@ class VllmEngine:
             self._close_to_abort()
         return Started(manifest=ready["manifest"], seconds=ready["seconds"])
 
-    def adapt(self, adapter: str) -> Started | None:
+    def adapt(self, adapter: str, token: str) -> Started | None:
         """Exchange the adapter; None where the other one needs an engine of its own."""
-        self._send({"op": "adapt", "adapter": adapter})
+        self._send({"op": "adapt", "adapter": adapter, "model_token": token})
         event = self._receive("adapted")
         return Started(manifest=event["manifest"], seconds=event["seconds"]) if event["manifest"] else None
 

@@ -188,15 +188,6 @@ def digest_adapter(files: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | 
     return digest_model(own), digest_model(base)
 
 
-def name_adapted(model: str, adapter: str) -> str:
-    """Return what people call a model: "smollm2", or "adapter tone-v2 on smollm2".
-
-    model, adapter: their addresses, of which the last parts are the names.
-    """
-    base, own = (each.rstrip("/").rsplit("/", 1)[-1] for each in (model, adapter))
-    return f"adapter {own} on {base}" if own else base
-
-
 def find_moved_fields(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> tuple[MovedField, ...]:
     """Return the fields that differ, those that matter most first. See `compare_manifests`."""
     return compare_manifests(baseline, candidate).moved
