@@ -250,11 +250,6 @@ def test_a_probe_that_loses_its_worker_three_times_has_failed(probe: ProbeRecord
     assert probe.error.startswith("It was begun 3 times and never came to an end. Its worker was not heard of")
 
 
-def test_a_worker_without_an_engine_leaves_a_probe_of_ours_to_others(probe: ProbeRecord, new_worker: NewWorker) -> None:
-    assert claim_probe(worker=new_worker("without", hardware={"kind": "none"})) is None
-    assert claimed(new_worker("with")).id == probe.pk
-
-
 def test_probes_of_a_process_that_is_gone_are_taken_back_at_once(new_probe: NewProbe, new_worker: NewWorker) -> None:
     owners = [new_worker(name, pid=pid, place="here", process_started=1) for name, pid in (("gone", 7), ("alive", 8))]
     for _ in owners:
