@@ -5,7 +5,7 @@ from typing import Annotated
 from evalboard.contract.base import Contract, Count, Instant, says
 
 ACTORS = ("person", "token", "anonymous", "operator", "database")
-ACTS = ("created", "changed", "deleted", "signed_in", "sign_in_failed", "refused", "cut")
+ACTS = ("created", "changed", "deleted", "signed_in", "sign_in_failed", "link_made", "refused", "cut")
 KINDS_AUDITED = (
     "anchor set",
     "audit trail",

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -100,10 +101,20 @@ def _read_url(url: Any, path: str, problems: Problems, images: dict[str, Image])
 
 
 def prompt_text(content: Any) -> str:
-    """Return a message's content as text, with [image] in the place of each image."""
+    """Return a message's content as text, with [image] in the place of each image; parts of other kinds as JSON."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
-    return "\n".join(part["text"] if part["type"] == "text" else "[image]" for part in content)
+    return "\n".join(map(_part_text, content))
+
+
+def _part_text(part: Any) -> str:
+    match part:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "image_url"}:
+            return "[image]"
+        case _:  # of a log, whose parts nothing has checked
+            return json.dumps(part, sort_keys=True, ensure_ascii=False)
 
 
 def find_images(messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -111,8 +122,9 @@ def find_images(messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for message in messages:
         content = message.get("content")
         for part in content if isinstance(content, list) else ():
-            if part.get("type") == "image_url":
-                yield part["image_url"]["url"]
+            match part:
+                case {"type": "image_url", "image_url": {"url": str(url)}}:
+                    yield url
 
 
 def replace_images(messages: Sequence[Mapping[str, Any]], address: Callable[[str], str]) -> list[dict[str, Any]]:

@@ -23,10 +23,10 @@ from runs.access import (
     invite_person,
     may,
     people_rows,
+    remove_person,
     requires,
     session_id,
     session_rows,
-    shut_out,
     write_link,
 )
 from runs.api import streams
@@ -38,6 +38,7 @@ ACT_NAMES = {
     "deleted": "deleted",
     "signed_in": "signed in",
     "sign_in_failed": "wrong password",
+    "link_made": "sign-in link made",
     "refused": "refused",
     "cut": "old lines removed",
 }
@@ -74,7 +75,7 @@ def role(request: HttpRequest, name: str) -> HttpResponse:
 @requires(ADMIN)
 @posted_from("people")
 def remove(request: HttpRequest, name: str) -> HttpResponse:
-    return _act(request, lambda: shut_out(name=name), f"{name} can no longer sign in. What they did stays.")
+    return _act(request, lambda: remove_person(name=name), f"{name} can no longer sign in. What they did stays.")
 
 
 @requires(READ)

@@ -87,9 +87,14 @@ class EndpointForm(PlainForm):
         min_value=16, initial=2048, label="Maximum length of prompt and answer, in tokens"
     )
     tensor_parallel_size = forms.IntegerField(
-        min_value=1, initial=1, label="Tensor parallel size", help_text="GPUs that share each layer."
+        required=False,
+        min_value=1,
+        initial=1,
+        label="Tensor parallel size",
+        help_text="GPUs that share each layer.",
     )
     pipeline_parallel_size = forms.IntegerField(
+        required=False,
         min_value=1,
         initial=1,
         label="Pipeline parallel size",

@@ -8,6 +8,7 @@ from frontend.shell.markdown import render_markdown
 from runs.comments import comments_on
 
 register = template.Library()
+MAX_SHOWN = 50
 
 
 @register.inclusion_tag("access/_comments.html", takes_context=True)
@@ -16,9 +17,10 @@ def comments(context: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
     request = context.get("request")
     if request is None or not context.get("viewer"):
         return {}
-    rows = comments_on(kind, str(name))
+    rows = comments_on(kind, str(name), n=MAX_SHOWN + 1)
     return {
-        "rows": [(row, render_markdown(row.text)) for row in rows],
+        "rows": [(row, render_markdown(row.text)) for row in rows[-MAX_SHOWN:]],
+        "newest": MAX_SHOWN if len(rows) > MAX_SHOWN else None,
         "kind": kind,
         "name": name,
         "viewer": context["viewer"],

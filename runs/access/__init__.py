@@ -6,7 +6,6 @@ from runs.access.people import (
     change_role,
     invite_person,
     remove_person,
-    shut_out,
     use_link,
     write_link,
 )
@@ -60,7 +59,6 @@ __all__ = [
     "secret_digest",
     "session_id",
     "session_rows",
-    "shut_out",
     "token_row",
     "token_rows",
     "use_link",

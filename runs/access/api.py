@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from evalboard.contract.access import ApiToken, BrowserSession, NewApiToken, NewPerson, Person
 from evalboard.contract.base import Page
-from runs.access.people import change_role, invite_person, shut_out, write_link
+from runs.access.people import change_role, invite_person, remove_person, write_link
 from runs.access.read_people import PEOPLE_ORDERS, people_rows, person_row
 from runs.access.read_tokens import TOKEN_ORDERS, token_row, token_rows
 from runs.access.roles import ADMIN, READ, ROLES, SCOPES
@@ -92,7 +92,9 @@ people_list = serve(
 )
 person_detail = serve(
     PERSON.one("A person"),
-    PERSON.deleted("End a person's access: sessions, tokens, password. What they did stays", shut_out, refuses=[409]),
+    PERSON.deleted(
+        "End a person's access: sessions, tokens, password. What they did stays", remove_person, refuses=[409]
+    ),
 )
 role = serve(PERSON.acted("change_role", "Give a person another role", change_role, body=RoleIn, refuses=[409]))
 

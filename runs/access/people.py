@@ -13,7 +13,7 @@ from sesame.utils import get_query_string
 from evalboard.core.errors import Conflict, InvalidInput
 from runs.access.roles import ROLES, grant_role
 from runs.access.sessions import end_sessions
-from runs.models import Token
+from runs.models import AuditLineRecord, Token
 from runs.store import require_row
 
 
@@ -22,7 +22,7 @@ def add_person(*, name: str, role: str, password: str | None = None) -> tuple[An
     """Add a person with this role. If known, change role and password, and return False.
 
     Without a password one-time links are their only way in, or the password that they have already.
-    Raises InvalidInput with fields.
+    Raises InvalidInput with fields, or Conflict for the only admin, who stays one.
     """
     user_model = get_user_model()
     person = user_model.objects.filter(username=name).first()
@@ -34,6 +34,8 @@ def add_person(*, name: str, role: str, password: str | None = None) -> tuple[An
         person.set_password(password)
     elif is_new:
         person.set_unusable_password()
+    if not is_new and role != "admin":
+        _require_other_admin(person)
     person.is_active = True
     person.save()
     grant_role(user=person, role=role)
@@ -45,11 +47,10 @@ def remove_person(*, name: str) -> None:
     """Remove a person's access: password, links, sessions and tokens. Their runs stay theirs.
 
     Adding them again brings none of these back: what signed them in before was signed with the password's hash, which
-    is another one now. Raises NotFound.
+    is another one now. Raises NotFound, or Conflict for the only admin.
     """
-    person = require_row(
-        get_user_model().objects.select_for_update().filter(username=name), f"There is no person named {name}."
-    )
+    person = _require_active(name)
+    _require_other_admin(person)
     person.is_active = False
     person.set_unusable_password()  # a random one
     person.save(update_fields=["is_active", "password"])
@@ -90,23 +91,18 @@ def change_role(*, name: str, role: str) -> Any:
         raise InvalidInput("The role is not known.", fields={"role": f"Must be one of: {', '.join(ROLES)}."})
     if role != "admin":
         _require_other_admin(person)
-        if person.is_superuser:
-            person.is_superuser = False
-            person.save(update_fields=["is_superuser"])
     grant_role(user=person, role=role)
     return person
 
 
-@transaction.atomic
-def shut_out(*, name: str) -> None:
-    """End a person's access as `remove_person` does. Raises Conflict for the only admin."""
-    _require_other_admin(_require_active(name))
-    remove_person(name=name)
-
-
 def write_link(*, name: str) -> str:
-    """Return the path of a link that signs a person in once, within a day. Raises NotFound."""
-    return f"/signin/{get_query_string(_require_active(name))}"
+    """Return the path of a link that signs a person in once, within a day. Raises NotFound.
+
+    The link is stored nowhere. A line of the audit trail says who made it; PostgreSQL adds the actor.
+    """
+    person = _require_active(name)
+    AuditLineRecord.objects.create(act="link_made", kind="person", subject=str(person.pk), name=name)
+    return f"/signin/{get_query_string(person)}"
 
 
 def _require_active(name: str) -> Any:
@@ -117,9 +113,9 @@ def _require_active(name: str) -> Any:
 def _require_other_admin(person: Any) -> None:
     """Refuse to take the last admin away. Two that are taken away at once wait for each other."""
     admins = get_user_model().objects.filter(Q(groups__name="admin") | Q(is_superuser=True), is_active=True)
-    locked = get_user_model().objects.filter(pk__in=admins.values("pk")).select_for_update().order_by("pk")
-    ids = {each.pk for each in locked if each.is_active}
-    if ids == {person.pk}:
+    rows = get_user_model().objects.filter(pk__in=admins.values("pk")).select_for_update().order_by("pk")
+    list(rows)  # waits; only another statement sees what the others changed meanwhile
+    if set(admins.values_list("pk", flat=True)) == {person.pk}:
         raise Conflict(f"{person.get_username()} is the only admin. Make another person admin first.")
 
 

@@ -55,6 +55,9 @@ def grant_role(*, user: Any, role: str) -> None:
     others = Group.objects.filter(name__in=ROLES).exclude(pk=group.pk)
     user.groups.remove(*others)
     user.groups.add(group)
+    if user.is_superuser and role != "admin":
+        user.is_superuser = False
+        user.save(update_fields=["is_superuser"])
     if hasattr(user, KEPT_SCOPES):
         delattr(user, KEPT_SCOPES)
 

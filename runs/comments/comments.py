@@ -44,10 +44,10 @@ def withdraw_comment(*, comment_id: int, user: Any, may_all: bool = False) -> Co
     return comment
 
 
-def comments_on(kind: str, name: str) -> tuple[Comment, ...]:
-    """Return the comments of one subject, oldest first. Raises NotFound."""
+def comments_on(kind: str, name: str, *, n: int) -> tuple[Comment, ...]:
+    """Return the newest n comments of one subject, oldest first. Raises NotFound."""
     comments = CommentRecord.objects.filter(**_subject(kind, name)).select_related(*RELATED)
-    return tuple(map(comment_row, comments.order_by("id")))
+    return tuple(map(comment_row, comments.order_by("-id")[:n]))[::-1]
 
 
 def comment_rows(kind: str = "", name: str = "") -> RecordList[Comment]:

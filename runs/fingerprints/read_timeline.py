@@ -120,7 +120,7 @@ def served_buckets(*, endpoint: str = "", fingerprints: tuple[int, ...] = ()) ->
     seen = [{(where, profile, pk): rest for where, profile, pk, *rest in rows} for rows in (by_runs, by_probes)]
     places = dict.fromkeys([*seen[0], *seen[1]])
     known = BucketRecord.objects.filter(pk__in={pk for *_, pk in places}).select_related("model")
-    buckets = {bucket.pk: bucket for bucket in known.defer("model__files")}
+    buckets = {bucket.pk: bucket for bucket in known}
     served = (_served_bucket(place, buckets[place[2]], *(each.get(place) for each in seen)) for place in places)
     return tuple(sorted(served, key=lambda bucket: (bucket.last_at, bucket.bucket_id), reverse=True))
 

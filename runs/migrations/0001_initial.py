@@ -1617,7 +1617,7 @@ class Migration(migrations.Migration):
                 ('credential', models.CharField(blank=True, help_text="the session's digest, or the token's label", max_length=120)),
                 ('address', models.CharField(blank=True, max_length=60)),
                 ('via', models.CharField(blank=True, help_text='the method and name of the address, or the command', max_length=120)),
-                ('act', models.CharField(help_text='created, changed, deleted, signed_in, refused, sign_in_failed …', max_length=20)),
+                ('act', models.CharField(help_text='created, changed, deleted, signed_in, refused, link_made …', max_length=20)),
                 ('kind', models.CharField(blank=True, max_length=30)),
                 ('subject', models.CharField(blank=True, help_text='the id of the row', max_length=40)),
                 ('name', models.CharField(blank=True, max_length=300)),

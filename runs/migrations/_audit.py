@@ -33,7 +33,7 @@ AUDITED = {
     "runs_token": Audited("token", "name", quiet=("last_used_at",), hidden=("secret_digest",), is_always=True),
     "runs_policy": Audited("policy", "slug", is_always=True),
     "runs_signoff": Audited("sign-off", is_always=True),
-    "runs_anchorset": Audited("anchor set"),
+    "runs_anchorset": Audited("anchor set", digested=("anchors",)),
     "runs_baseline": Audited("baseline"),
     "runs_comment": Audited("comment", digested=("text",)),
     "runs_deletion": Audited("deletion", "case_id"),
@@ -46,12 +46,12 @@ AUDITED = {
     "runs_judging": Audited("judging"),
     "runs_label": Audited("label"),
     "runs_outboxmessage": Audited("message", "event", digested=("payload",)),
-    "runs_probe": Audited("probe"),
+    "runs_probe": Audited("probe", digested=("answers", "finding")),
     "runs_profile": Audited("profile", "slug"),
     "runs_release": Audited("release"),
     "runs_repeat": Audited("repeat", quiet=("cases",)),
     "runs_repeatscore": Audited("score", quiet=("scores", "reasons")),
-    "runs_replay": Audited("replay", digested=("body",)),
+    "runs_replay": Audited("replay", digested=("body", "results")),
     "runs_retentionrule": Audited("retention rule"),
     "runs_rolloutseries": Audited("rollout series", "name"),
     "runs_rolloutstep": Audited("rollout step", digested=("figures",)),
@@ -64,13 +64,14 @@ AUDITED = {
     "runs_suite": Audited("suite", "slug"),
     "runs_suiteversion": Audited("suite version", "title"),
     "runs_tourend": Audited("end of the tour"),
-    "runs_trial": Audited("trial", digested=("case",)),
+    "runs_trial": Audited("trial", digested=("case", "answer")),
     "runs_upload": Audited("upload", "slug"),
     "runs_webhook": Audited("webhook", hidden=("secret", "url")),
 }
 # Keeps two commits that number their lines apart. Taken last in a transaction, so that it can wait for nothing else.
 CHAIN_LOCK = 0x61756469
 LEAST_DAYS = 90
+EVENTS = ("refused", "sign_in_failed", "link_made")  # acts of lines that no trigger of a table writes
 
 FUNCTIONS = f"""
 CREATE FUNCTION runs_audit_shown(value jsonb, is_hidden boolean, is_digested boolean) RETURNS text
@@ -88,7 +89,6 @@ $$;
 CREATE FUNCTION runs_audit() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
-    context jsonb := coalesce(nullif(current_setting('evalboard.actor', true), ''), '{{}}')::jsonb;
     before jsonb := CASE WHEN TG_OP <> 'INSERT' THEN to_jsonb(OLD) ELSE '{{}}' END;
     after jsonb := CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) ELSE '{{}}' END;
     row_ jsonb := CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) ELSE to_jsonb(OLD) END;
@@ -124,17 +124,12 @@ BEGIN
     END IF;
     IF TG_TABLE_NAME = 'auth_user' AND TG_OP = 'UPDATE' AND changes - 'last_login' = '{{}}' THEN
         act := 'signed_in';
-        IF coalesce(context->>'actor', 'anonymous') = 'anonymous' THEN
-            context := context || jsonb_build_object('actor', 'person', 'person', name);
-        END IF;
     END IF;
     INSERT INTO runs_auditline (
         actor, person, credential, address, via, act, kind, subject, name, changes, request_id, role, previous, digest)
     VALUES (
-        coalesce(context->>'actor', 'database'), coalesce(context->>'person', ''),
-        coalesce(context->>'credential', ''), coalesce(context->>'address', ''), coalesce(context->>'via', ''),
-        act, TG_ARGV[0], coalesce(subject, ''), left(coalesce(name, ''), 300), changes,
-        coalesce(context->>'request_id', ''), '', '', '');
+        '', '', '', '', '', act, TG_ARGV[0], coalesce(subject, ''), left(coalesce(name, ''), 300), changes, '', '', '',
+        '');
     RETURN NULL;
 END
 $$;
@@ -164,9 +159,34 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION runs_audit_refuse() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION runs_audit_refuse() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE
+    table_owner name := (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID);
+    context jsonb := '{{}}';
 BEGIN
     IF TG_OP = 'INSERT' THEN  -- whoever adds a line does not choose its time and place
+        IF current_user <> table_owner AND NEW.act <> ALL ('{{{",".join(EVENTS)}}}') THEN
+            RAISE EXCEPTION 'Only triggers write lines of %; an account adds security events.', NEW.act
+                USING ERRCODE = 'insufficient_privilege';
+        END IF;
+        IF NEW.actor = '' THEN
+            -- An account that may add no line, as a worker's, names nobody either.
+            IF has_table_privilege(session_user, TG_RELID, 'INSERT') THEN
+                context := coalesce(nullif(current_setting('evalboard.actor', true), ''), '{{}}')::jsonb;
+            END IF;
+            NEW.actor := coalesce(context->>'actor', 'database');
+            NEW.person := coalesce(context->>'person', '');
+            NEW.credential := coalesce(context->>'credential', '');
+            NEW.address := coalesce(context->>'address', '');
+            NEW.via := coalesce(context->>'via', '');
+            NEW.request_id := coalesce(context->>'request_id', '');
+            IF NEW.act = 'signed_in' AND NEW.actor = 'anonymous' THEN
+                NEW.actor := 'person';
+                NEW.person := NEW.name;
+            END IF;
+        END IF;
+        NEW.id := nextval('public.runs_auditline_id_seq');
         NEW.at := clock_timestamp();
         NEW.role := session_user;
         NEW.number := NULL;

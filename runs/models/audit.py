@@ -18,7 +18,7 @@ class AuditLineRecord(models.Model):
     credential = models.CharField(max_length=120, blank=True, help_text="the session's digest, or the token's label")
     address = models.CharField(max_length=60, blank=True)
     via = models.CharField(max_length=120, blank=True, help_text="the method and name of the address, or the command")
-    act = models.CharField(max_length=20, help_text="created, changed, deleted, signed_in, refused, sign_in_failed …")
+    act = models.CharField(max_length=20, help_text="created, changed, deleted, signed_in, refused, link_made …")
     kind = models.CharField(max_length=30, blank=True)
     subject = models.CharField(max_length=40, blank=True, help_text="the id of the row")
     name = models.CharField(max_length=300, blank=True)

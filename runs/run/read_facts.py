@@ -212,7 +212,7 @@ def read_served(run_ids: Collection[int]) -> dict[int, ServedFacts]:
         if run.bucket_id is not None:
             served[run.pk].add(run.bucket_id)
     wanted = BucketRecord.objects.filter(pk__in=set().union(*served.values())).order_by("id")
-    buckets = list(wanted.select_related("model", "fingerprint").defer("model__files"))
+    buckets = list(wanted.select_related("model", "fingerprint"))
     scores = _scores(run_ids)
     by_repeat = {repeat.id: repeat for repeat in _with_work(every, read_work(run_ids))}
     stored_figures = figures.kept_rows({run: _packed(run, repeats[pk], scores[pk]) for pk, run in runs.items()})

@@ -38,6 +38,8 @@ def test_a_server_of_others_needs_an_address_and_a_model(api: Api) -> None:
         "rests_until": None,
         "rest_reason": None,
         "n_failures": None,
+        "tensor_parallel_size": None,
+        "pipeline_parallel_size": None,
     }
     known |= {"endings": {}, "ignores_fingerprint": False, "price": None}
     assert made.json() == known
@@ -207,8 +209,9 @@ def test_the_price_of_its_tokens_is_set_with_it_or_later_in_exact_decimals(api: 
 def test_an_endpoint_of_ours_is_answered_as_ever_with_nulls_beside(api: Api) -> None:
     build.endpoint("ours")
     [row] = api.get("/endpoints/").json()["results"]
-    assert row["model"].keys() == {"path"}
+    assert row["model"] == {"path": row["model"]["path"], "adapter": None}
     nulls = {name for name, value in row.items() if value is None}
     assert nulls == Endpoint.model_fields.keys() - {
-        *("slug", "engine", "model", "dtype", "quantization", "line", "max_model_len", "pool", "endings")
+        *("slug", "engine", "model", "dtype", "quantization", "line", "max_model_len", "pool", "endings"),
+        *("tensor_parallel_size", "pipeline_parallel_size"),
     }

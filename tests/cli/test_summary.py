@@ -181,7 +181,7 @@ def test_a_case_of_a_run_failed_if_some_repeat_is_below_one() -> None:
     assert [(one.case, one.outcome, one.why) for one in found.cases] == [
         ("b", "failed", "Right in 1 of 2 repeats, 75.0 points."),
         ("c", "missing", "1 of 2 responses are missing: timeout."),
-        ("d", "missing", "2 of 2 responses are missing."),
+        ("d", "missing", "2 of 2 responses have no score."),
         ("a", "passed", ""),
     ]
 

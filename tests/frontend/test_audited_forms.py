@@ -16,6 +16,7 @@ from django.core.signing import Signer
 from django.test import Client
 from sesame.utils import get_parameters
 
+from evalboard.core import scoring
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.audit import check_trail
 from runs.comments import create_comment
@@ -23,24 +24,25 @@ from runs.models import (
     AuditLineRecord,
     BaselineRecord,
     EndpointRecord,
+    JudgingRecord,
     ReleaseRecord,
     RolloutSeriesRecord,
     WebhookRecord,
 )
+from runs.suites import store_scorer
 from runs.webhooks.follows import create_address, follow
 from tests import build, judged
 from tests.api import everything
 from tests.api.test_access import PAGES, name
 from tests.frontend import stage
 from tests.importers import batch_log
+from tests.worker.test_judges import JUDGE
 
 pytestmark = pytest.mark.django_db
 CASE = everything.CASE
 # What these take is answered with a page, or with what is read elsewhere.
 READS = {
-    "runs/<int:run_id>/judge-again/",  # needs a judge's run; it scores again, as runs/<int:run_id>/rescore/ does
     "api/docs/",  # shows the page for any method
-    "settings/people/<text:name>/link/",  # a link is computed, and stored nowhere
 }
 FORM = {
     "profile": "pinned",
@@ -88,6 +90,9 @@ def forms(rows: everything.Rows) -> Iterator[tuple[str, dict[str, Any], Any]]:
     yield "imports/", {}, {"format": "auto", "suite": "", "log": [log]}
     EndpointRecord.objects.filter(slug="rotating").update(engine="openai", base_url="https://models.example/v1")
     yield "endpoints/<text:endpoint>/price/", endpoint, {"price": "input=2.50,output=10"}
+    scorer = store_scorer(scoring.plan(JUDGE | {"endpoint": "rotating"}, {}))
+    judging = JudgingRecord.objects.create(run_id=rows.baseline, scorer=scorer, status="finished")
+    yield "runs/<int:run_id>/judge-again/", run, {"judging": judging.pk}
     yield "endpoints/<text:endpoint>/fingerprint/", endpoint, {"ignores": "yes"}
     yield "endpoints/<text:endpoint>/try/", endpoint, {}
     yield "endpoints/<text:endpoint>/", endpoint, {}
@@ -141,6 +146,7 @@ def forms(rows: everything.Rows) -> Iterator[tuple[str, dict[str, Any], Any]]:
     yield "settings/model-names/<int:same_model_id>/take-back/", {"same_model_id": of["same_model_id"]}, {}
     yield "settings/people/", {}, {"name": "grace", "role": "viewer"}
     yield "settings/people/<text:name>/role/", {"name": "grace"}, {"role": "engineer"}
+    yield "settings/people/<text:name>/link/", {"name": "grace"}, {}
     yield "settings/people/<text:name>/remove/", {"name": "grace"}, {}
     yield "settings/sessions/<text:session>/end/", {"session": rows.session}, {}
     yield "settings/retention/", {}, {"rule-what": "texts", "rule-days": "30"}

@@ -40,7 +40,9 @@ def test_marks_of_a_token_are_set_apart_from_its_text():
 
 def test_a_message_with_parts_or_calls_is_shown_whole():
     assert drawing.content({"role": "user", "content": "Hi"}) == "Hi"
-    assert '"text": "Hi"' in drawing.content({"role": "user", "content": [{"type": "text", "text": "Hi"}]})
+    parts = [{"type": "text", "text": "Hi"}, {"type": "image_url", "image_url": "odd"}, {"type": "input_audio"}, "odd"]
+    assert drawing.content({"role": "user", "content": parts}) == 'Hi\n[image]\n{"type": "input_audio"}\n"odd"'
+    assert str(drawing.images([{"role": "user", "content": parts}])) == ""
     assert "get_weather" in drawing.content(
         {"role": "assistant", "content": "", "tool_calls": [{"name": "get_weather"}]}
     )

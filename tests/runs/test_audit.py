@@ -1,5 +1,6 @@
 """The audit trail: every table is decided on, what people write leaves a line, and no line can be changed unseen."""
 
+import io
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.core.cache import caches
+from django.core.management import call_command, get_commands
 from django.db import connection, transaction
 from django.db.utils import IntegrityError
 from django.test import Client
@@ -22,9 +24,20 @@ from evalboard.contract.audit import KINDS_AUDITED
 from evalboard.core.audit import follow_chain
 from runs.access import change_role, create_token
 from runs.audit import AuditFilter, audit_lines, check_trail, cut_trail, export_lines, seal_trail
-from runs.audit.context import MAX_OF_ADDRESS, ActorNaming
+from runs.audit.context import MAX_OF_ADDRESS, ActorNaming, operator_recorder
 from runs.migrations import _audit
-from runs.models import AuditLineRecord, AuditSeal, EndpointRecord, Token
+from runs.models import (
+    AuditLineRecord,
+    AuditSeal,
+    EndpointRecord,
+    ProbeRecord,
+    ProfileRecord,
+    ReplayRecord,
+    RunRecord,
+    Token,
+    TrialRecord,
+)
+from runs.retention import create_rule
 from tests import build
 from tests.api.conftest import Api
 
@@ -151,6 +164,22 @@ def test_a_change_has_the_values_before_and_after() -> None:
     assert lines(kind="endpoint", act="changed")[0].changes == {"concurrency": ["8", "3"]}
     endpoint.save()
     assert len(lines(kind="endpoint", act="changed")) == 1  # nothing was changed
+
+
+@pytest.mark.usefixtures("as_ada")
+def test_no_line_keeps_what_a_model_answered() -> None:
+    """Short texts too: a line outlives the deletion of what it is about."""
+    build.endpoint("local")
+    build.profile()
+    served = {"endpoint": EndpointRecord.objects.get(), "profile": ProfileRecord.objects.get()}
+    text = [{"text": "Ada lives in Oslo."}]
+    trial = TrialRecord.objects.create(**served, case={"messages": text}, answer=text)
+    replay = ReplayRecord.objects.create(**served, variants=[{}], body={"messages": text}, results=text)
+    probe = ProbeRecord.objects.create(**served, kind="batch", parameters={}, answers=text, finding=text)
+    for row in (trial, replay, probe):
+        row.delete()
+    assert len(lines(act="deleted")) == 3
+    assert not [line for line in lines() if "Oslo" in json.dumps(line.changes)]
 
 
 @pytest.mark.usefixtures("as_ada")
@@ -305,6 +334,43 @@ def test_a_command_of_the_server_is_an_act_of_its_account(database_url: str) -> 
     written = [(line.actor, line.person, line.via, line.act) for line in lines(kind="person")]
     assert written[0] == ("operator", "olga", "manage.py add_person", "created")
     assert {each[:3] for each in written} == {written[0][:3]}
+
+
+WRITING = (  # in an order in which all succeed
+    ("load_policies",),
+    ("load_profiles",),
+    ("load_samples", "--no-engine", "--no-runs"),
+    ("add_person", "grace", "--role", "engineer"),
+    ("add_token", "grace", "ci", "--scope", "read"),
+    ("sign_in_link", "grace"),
+    ("remove_person", "grace"),
+    ("sample_tour", "local"),
+    ("retention", "--apply"),
+)
+WITHOUT_LINE = {
+    "grant_roles": "changes rights of the database's roles, and no row",
+    "is_alive": "reads",
+    "verify_stored": "reads",
+    "read_import": "works for a request, in whose name it writes: test_import_readings.py",
+}
+
+
+def test_every_command_that_writes_leaves_a_line(settings: Any, tmp_path: Path) -> None:
+    settings.DATA_DIR, settings.HAS_SECRET_KEY = tmp_path, True
+    assert {command for command, *_ in WRITING} | WITHOUT_LINE.keys() == {
+        command for command, app in get_commands().items() if app == "runs"
+    }
+    for command, *arguments in WRITING:
+        if command == "retention":
+            create_rule(what="texts", days=1)
+            old = timezone.now() - timedelta(days=9)
+            RunRecord.objects.update(created_at=old, finished_at=old)
+        with connection.execute_wrapper(operator_recorder(command)):
+            call_command(command, *arguments, stdout=io.StringIO(), stderr=io.StringIO())
+        assert lines(actor="operator", via=f"manage.py {command}"), command
+    [linked] = lines(via="manage.py sign_in_link")
+    assert (linked.act, linked.kind, linked.name) == ("link_made", "person", "grace")
+    assert check_trail().is_whole
 
 
 def test_lines_are_filtered() -> None:

@@ -9,15 +9,18 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from django.contrib.auth import authenticate, get_user_model
 from django.core.management import CommandError, call_command
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from evalboard.core.errors import InvalidInput, NotFound
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import DEFAULT_PROFILES
-from runs.access import add_person, remove_person, roles, use_token
+from runs.access import add_person, change_role, invite_person, remove_person, roles, use_token
 from runs.catalogue import create_profile
 from runs.models import ProfileRecord
+from tests.api.test_races import beside
 
+__all__ = ["beside"]
 PASSWORD = "a long enough pass phrase"
 
 
@@ -60,7 +63,7 @@ def test_a_weak_password_adds_nobody(manage: Callable[..., str]):
 
 
 def test_adding_again_changes_the_role_and_keeps_the_password(manage: Callable[..., str]):
-    manage("add_person", "ada", "--role", "admin", "--password", stdin=PASSWORD)
+    manage("add_person", "ada", "--role", "engineer", "--password", stdin=PASSWORD)
     manage("add_person", "ada", "--role", "viewer")
     assert roles.scopes_of(person()) == {"read"}
     assert authenticate(username="ada", password=PASSWORD) == person()
@@ -103,6 +106,40 @@ def test_nobody_cannot_be_removed(manage: Callable[..., str]):
         remove_person(name="nobody")
     with pytest.raises(CommandError, match="no person named nobody"):
         manage("remove_person", "nobody")
+
+
+@pytest.mark.parametrize(
+    "command", [("remove_person", "ada"), ("add_person", "ada", "--role", "viewer")], ids=lambda command: command[0]
+)
+def test_no_command_takes_the_only_admin_away(manage: Callable[..., str], command: tuple[str, ...]):
+    manage("add_person", "ada", "--role", "admin")
+    with pytest.raises(CommandError, match="ada is the only admin"):
+        manage(*command)
+    assert roles.scopes_of(person()) == roles.ROLES["admin"]
+    manage("add_person", "grace", "--role", "admin")
+    manage(*command)
+    assert "admin" not in roles.scopes_of(person())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_admins_who_are_demoted_at_once_leave_one(beside: Any):
+    """Both are admins until the first demotion is stored, and the second waits for it."""
+    for name in ("ada", "grace"):
+        add_person(name=name, role="admin")
+    with transaction.atomic():
+        change_role(name="ada", role="viewer")
+        second = beside(lambda: change_role(name="grace", role="viewer"))
+    with pytest.raises(Conflict, match="grace is the only admin"):
+        second.result(timeout=60)
+    assert roles.scopes_of(person("grace")) == roles.ROLES["admin"]
+
+
+def test_a_superuser_who_is_let_in_again_has_the_new_role_alone(manage: Callable[..., str]):
+    manage("add_person", "grace", "--role", "admin")
+    get_user_model().objects.create_superuser("ada", password=PASSWORD)
+    remove_person(name="ada")
+    invite_person(name="ada", role="viewer")
+    assert roles.scopes_of(person()) == {"read"}
 
 
 def test_a_token_acts_within_its_scopes_for_as_long_as_was_said(manage: Callable[..., str]):

@@ -9,10 +9,9 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from sesame.utils import get_query_string
 
-from evalboard.core.errors import InvalidInput
-from runs.access import ROLES, add_person
+from evalboard.core.errors import Conflict, InvalidInput
+from runs.access import ROLES, add_person, write_link
 
 
 class Command(BaseCommand):
@@ -31,13 +30,15 @@ class Command(BaseCommand):
         if not password and not settings.HAS_SECRET_KEY:
             raise CommandError("A link is signed with EVALBOARD_SECRET_KEY: set it to what the web server has.")
         try:
-            person, is_new = add_person(name=name, role=role, password=_password(name) if password else None)
+            _, is_new = add_person(name=name, role=role, password=_password(name) if password else None)
         except InvalidInput as wrong:
             raise CommandError(" ".join(wrong.fields.values())) from wrong
+        except Conflict as refused:
+            raise CommandError(refused.detail) from refused
         self.stderr.write(f"{name} is {'now' if is_new else 'known, and now'} {role}.")
         if not password:
             self.stderr.write("This address signs them in once, within a day, at the installation's own host:")
-            self.stdout.write(f"/signin/{get_query_string(person)}")
+            self.stdout.write(write_link(name=name))
 
 
 def _password(name: str) -> str:

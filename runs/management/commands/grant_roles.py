@@ -112,12 +112,14 @@ def statements(web: str, worker: str) -> list[sql.Composed]:
         for rights, target, roles in grants
         for role in roles
     ]
+    # Whoever may execute a trigger's function puts it on a table of their own, and writes lines with it.
+    writing = sql.SQL("FUNCTION runs_audit(), runs_audit_chain(), runs_audit_cut(integer)")
     cut = sql.SQL("FUNCTION runs_audit_cut(integer)")
     return [
         *revoke,
         *granted,
         sql.SQL("REVOKE UPDATE, DELETE ON {} FROM {}").format(_tables(AUDIT), sql.Identifier(web)),
-        sql.SQL("REVOKE EXECUTE ON {} FROM PUBLIC").format(cut),
+        sql.SQL("REVOKE EXECUTE ON {} FROM PUBLIC").format(writing),
         sql.SQL("GRANT EXECUTE ON {} TO {}").format(cut, sql.Identifier(web)),
     ]
 

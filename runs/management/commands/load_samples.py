@@ -14,9 +14,8 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
-from sesame.utils import get_query_string
 
-from runs.access import create_token, grant_role, secret_digest
+from runs.access import create_token, grant_role, secret_digest, write_link
 from runs.catalogue import create_endpoint, store_default_policies, store_default_profiles
 from runs.models import EndpointRecord, RunRecord, Suite, Token
 from runs.run import create_run
@@ -68,7 +67,7 @@ class Command(BaseCommand):
         if is_first and not no_runs and not no_tour:
             load_tour(user=user)
         _write_token(user, settings.DATA_DIR / "token")
-        summary = {"signin": f"/signin/{get_query_string(user)}", "runs": runs, "is_first": is_first}
+        summary = {"signin": write_link(name=user.get_username()), "runs": runs, "is_first": is_first}
         self.stdout.write(json.dumps(summary))
 
 

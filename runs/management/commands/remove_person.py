@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from evalboard.core.errors import NotFound
+from evalboard.core.errors import Conflict, NotFound
 from runs.access import remove_person
 
 
@@ -17,6 +17,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, name: str, **options: Any) -> None:
         try:
             remove_person(name=name)
-        except NotFound as nobody:
-            raise CommandError(nobody.detail) from nobody
+        except (NotFound, Conflict) as refused:
+            raise CommandError(refused.detail) from refused
         self.stderr.write(f"{name} can no longer sign in, and their tokens are deleted.")

@@ -3,9 +3,10 @@
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from sesame.utils import get_query_string
+
+from evalboard.core.errors import NotFound
+from runs.access import write_link
 
 
 class Command(BaseCommand):
@@ -17,7 +18,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, name: str, **options: Any) -> None:
         if not settings.HAS_SECRET_KEY:
             raise CommandError("A link is signed with EVALBOARD_SECRET_KEY: set it to what the web server has.")
-        person = get_user_model().objects.filter(username=name, is_active=True).first()
-        if person is None:
-            raise CommandError(f"There is no person named {name} who may sign in; add_person lets them in.")
-        self.stdout.write(f"/signin/{get_query_string(person)}")
+        try:
+            self.stdout.write(write_link(name=name))
+        except NotFound as nobody:
+            raise CommandError(f"{nobody.detail} add_person lets them in.") from nobody
