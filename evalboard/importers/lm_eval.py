@@ -242,7 +242,7 @@ def _responses(
             error="The log holds no answer." if answer is None else "",
             seed=sampling.get("seed"),
             served_by=served_by,
-            scores={} if repeat in unscored else document.scores_of(answer),
+            scores={} if answer is None or repeat in unscored else document.scores,
         )
         for document, case_id, sampling in zip(documents, case_ids, settings, strict=True)
         for repeat, answer in enumerate(document.answers, start=1)

@@ -14,8 +14,6 @@ from evalboard.importers.records import LoggedCase, LoggedScore
 NO_FILTER = "none"
 MAX_REPEATS = 1000  # of one document
 
-_NOT_SCORED = LoggedScore(None, "lm-evaluation-harness scored this document once, with another answer first.")
-
 # Of a line, what is no metric; lines of old versions do not name their metrics.
 _OWN_FIELDS = frozenset(
     {
@@ -45,12 +43,6 @@ class Document:
 
     def case(self, case_id: str) -> LoggedCase:
         return LoggedCase(id=case_id, messages=self.messages, target=self.target, input=self.input)
-
-    def scores_of(self, answer: str | None) -> Mapping[str, LoggedScore]:
-        """Return the document's scores for its first answer and those equal to it; others were not scored."""
-        if answer is None:
-            return {}
-        return self.scores if answer == self.answers[0] else dict.fromkeys(self.scores, _NOT_SCORED)
 
 
 def read_documents(lines: Iterable[tuple[int, Mapping[str, Any]]], odd: OddRows) -> list[Document]:

@@ -80,6 +80,22 @@ def test_every_route_states_the_scope_it_needs() -> None:
     assert {route: scope for route, scope in stated.items() if scope not in (*SCOPES, ANYONE)} == {}
 
 
+def test_the_pages_of_admins_and_signers_are_these() -> None:
+    """The walks below hold a page to the right that it states; here stands which pages must not state less."""
+    own = "releases/<int:release_id>/signoffs/", "suites/<text:slug>/baselines/"
+    assert {name(page) for page in PAGES if page.scope_for("POST") == "sign"} == set(own)
+    admins = {name(page) for page in PAGES if page.scope_for("GET") == "admin"}
+    assert {each for each in admins if not each.startswith("settings/")} == {
+        "runs/<int:run_id>/delete/",
+        "endpoints/<text:endpoint>/price/",
+        "endpoints/<text:endpoint>/fingerprint/",
+    }
+    others = {name(page) for page in PAGES if name(page).startswith("settings/")} - admins
+    assert {each for each in others if each.split("/")[1] in ("audit", "people", "retention", "webhooks")} == set()
+    assert {"settings/endpoints/new/", "settings/policies/new/", "settings/profiles/new/"} <= admins
+    assert {"settings/model-names/new/", "settings/model-names/<int:same_model_id>/take-back/"} <= admins
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("role", ["anonymous", "engineer", *nightly(sorted(ROLES.keys() - {"engineer"}))])
 def test_roles_decide_what_the_api_does(role: str, as_role: Callable[[str], Api]) -> None:

@@ -724,3 +724,15 @@ def test_error_rates_noise_alone_moves_at_most_one_case_in_a_hundred_further(mea
 def test_error_rates_six_percent_rerouted_are_counted_as_about_six(measured: LogitNoise) -> None:
     found = stacks.find_partings(stacks.pairs(800, seed=13, shift=0.25, share_shifted=0.06))
     assert moved_further(found, measured) == pytest.approx(48, abs=8)
+
+
+def test_a_text_that_begins_the_other_by_other_tokens_is_no_truncation() -> None:
+    trace = longest()
+    other = with_choice(trace, 40, 1)
+    base = replace(SIDE, text="A long answer", finish_reason="stop")
+    [parted, ended] = [
+        named(find_divergence(trace, cut(each, n)), base=base, text="A long", finish_reason="length")
+        for each, n in ((other, 60), (trace, 40))
+    ]
+    assert ended.code == "length"
+    assert parted.code != "length"

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from evalboard.core.release import verdict
 from evalboard.core.release.gate import GateQuestion
+from evalboard.core.release.sides import choose_common_look
 from evalboard.core.stats import COPIED, live_answers
 from tests.core.questions import PAIRED, STRICT, question, reasons, runs, warnings
 
@@ -156,3 +157,14 @@ def test_what_a_cache_answers_is_no_reason_where_repeats_are_too_few_anyway() ->
     found = verdict.judge_gate(asked, PAIRED)
     assert found.reasons[0].code == "too_few_repeats"
     assert "cached" in [line.code for line in found.warnings]
+
+
+def test_a_checkpoint_needs_as_many_draws_among_its_own_repeats_of_each_side() -> None:
+    """Six repeats with one answer of each case that is no draw are five draws; they may be no checkpoint of five."""
+    whole = live_answers.read_draws(np.ones((8, 6)))
+    early, late = (np.zeros((8, 6), np.uint8) for _ in range(2))
+    early[:4, 0] = early[4:, 1] = late[:, 5] = CACHED
+    for marks, look in ((late, 5), (early, None)):
+        lacking = live_answers.read_draws(np.ones((8, 6)), marks)
+        assert lacking.n_draws == 5
+        assert choose_common_look(PAIRED, [whole, lacking]) == look

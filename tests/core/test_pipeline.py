@@ -31,6 +31,7 @@ from evalboard.core.compare import (
     WordsById,
     run,
 )
+from evalboard.core.compare.groups import find_groups, match_sides
 from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import TokenTrace, TraceColumns, Vocabulary, join_traces, pack_vocabulary
 from evalboard.wording.computation import write_computation
@@ -357,3 +358,15 @@ def assert_same(written: Any, exact: Any, at: str = "") -> None:
         assert written == pytest.approx(exact, rel=1e-3, abs=1e-5), at
     else:
         assert written == exact, at
+
+
+def test_draws_of_seeds_of_their_own_are_alike_only_in_the_same_repeats(sides: tuple[Side, Side, Reads]) -> None:
+    given = [each.responses.given[0] for each in sides[:2]]  # type: ignore[attr-defined]
+    baseline, candidate = (side([one] * 2, bucket=bucket) for bucket, one in enumerate(given, start=1))
+    n_groups = {}
+    for temperature in (0.0, 0.7):
+        ours, theirs = (
+            replace(each, draws=replace(each.draws, temperature=temperature)) for each in (baseline, candidate)
+        )
+        n_groups[temperature] = len(find_groups(ours, theirs, match_sides(ours, theirs)))
+    assert n_groups[0.7] > n_groups[0.0] > 0

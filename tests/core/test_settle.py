@@ -7,11 +7,12 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from evalboard.core.release import settle
+from evalboard.core.release import TargetedScores, settle
 from evalboard.core.release.settle import SettlingLook
+from evalboard.core.release.targeted import choose_entering
 from evalboard.core.stats import paired
 from evalboard.core.stats.paired import DifferenceEstimate
-from evalboard.core.suite import policy
+from evalboard.core.suite import TARGETED_REPEATS, policy
 from tests.core.questions import PAIRED, STRICT, runs
 
 
@@ -137,3 +138,25 @@ def test_a_wider_tolerance_needs_fewer_cases() -> None:
         settle.count_cases_needed(replace(STRICT, tolerance_points=tolerance))[5] for tolerance in (0.5, 1.0, 2.0, 5.0)
     ]
     assert needed == sorted(needed, reverse=True)
+
+
+def test_repeats_of_the_noisiest_cases_are_offered_only_while_runs_do_not_move_as_a_whole() -> None:
+    """Each of 100 noisy cases of 800 fails once in five repeats: in turn, or all in the same. The rest is clear."""
+    noisy = np.arange(800) < 100
+    apart, together = np.ones((800, 5)), np.ones((800, 5))
+    apart[np.arange(100), np.arange(100) % 5] = 0
+    together[:100, 0] = 0
+    strata = paired.Strata(noisy, 5)
+    by_strata = [paired.measure_noise(side, side[:, ::-1], strata=strata) for side in (apart, together)]
+    offered = [settle.find_targeted(20.0, measured, 5, PAIRED) for measured in by_strata]
+    assert offered[0] is not None
+    assert (offered[0].n_cases, offered[1]) == (100, None)
+
+
+def test_targeted_repeats_enter_only_as_many_as_their_checkpoint_needs() -> None:
+    n = TARGETED_REPEATS[5]
+    for n_baseline, n_candidate, n_entering in ((n, n, n), (n + 1, n, n), (n, n - 1, None)):
+        sides = {"baseline": np.ones((8, n_baseline)), "candidate": np.ones((8, n_candidate))}
+        added = TargetedScores(is_chosen=np.ones(8, np.bool_), n_before=5, **sides)
+        look, entering = choose_entering(5, added, PAIRED, is_sampled=False)
+        assert (look, entering and entering.candidate.shape[1]) == (5, n_entering)

@@ -1,11 +1,13 @@
 """Answers that another computation gave are found, and noise of whatever shape is not accused."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bench.simulated_shifts import FLOOR, SEED, Stack, tables
+from evalboard.core.compare import ServedRepeats
 from evalboard.core.stats import FAR_FLOORS, BucketStrays, assume_logit_sd, find_strays, list_strays
 
 FAR = FAR_FLOORS * FLOOR
@@ -119,3 +121,13 @@ def test_six_in_a_hundred_that_another_build_answered_are_found(noise: float) ->
     assert found is not None
     assert found.distance == pytest.approx(0.33, abs=0.07)
     assert 40 <= len(found.places) <= 75  # of 1,000 answers 60
+
+
+def test_of_two_repeats_that_differ_neither_is_searched() -> None:
+    traces = np.zeros((3, 3, 2), np.uint64)
+    traces[:, :, 0] = [[1, 2, 2], [1, 1, 2], [1, 1, 1]]
+    is_ours = np.array([[True, True, True], [True, False, True], [True, True, True]])
+    unread: dict[str, Any] = {"is_decimal": False, "logits": None, "find_places": None, "reader": None}
+    repeats = ServedRepeats(traces=traces, is_ours=is_ours, is_steady=True, **unread)
+    assert repeats.differs.tolist() == [True, True, False]
+    assert repeats.telling.tolist() == [0]

@@ -230,6 +230,7 @@ def test_an_expired_baseline_ships_nothing_and_says_since_when() -> None:
     )
     word, code, found = judged(expired)
     assert (word, code, reasons(found)[0]) == ("not_comparable", "rebaseline", why)
+    assert judged(replace(expired, treatment="prompt"))[:2] == ("not_comparable", "rebaseline")
     word, _, found = judged(replace(expired, treatment="stack", setup_candidate=served(**NEWER)))
     assert word == "ship"
     assert warnings(found, "baseline_expired") == [why.removesuffix(" Run the baseline again.")]

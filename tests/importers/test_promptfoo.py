@@ -146,12 +146,14 @@ def test_a_metric_of_weighted_assertions_is_their_mean(read: Read) -> None:
 
 def test_headers_give_the_backend_and_a_cached_answer_is_no_sample(read: Read) -> None:
     headers = {"x-litellm-model-api-base": "http://b:1/v1", "x-litellm-model-id": "m", "Set-Cookie": "s3cret"}
-    response = {"output": "Paris.", "cached": True, "metadata": {"http": {"headers": headers}}}
+    usage = {"completion": 2, "prompt": 5, "cached": 7}
+    response = {"output": "Paris.", "cached": True, "metadata": {"http": {"headers": headers}}, "tokenUsage": usage}
     (run,) = read(output(result(0, response=response), result(1)))
     cached, fresh = run.responses
     assert (cached.served_by.key, cached.served_by.key_from) == ("http://b:1/v1 m", "litellm")
     assert (fresh.served_by.key, fresh.served_by.key_from) == ("http://host:1/v1", "base_url")
     assert (cached.flags, fresh.flags, cached.seconds) == (("cached",), (), None)
+    assert (cached.n_tokens, cached.n_prompt_tokens) == (None, None)
     assert any("cache" in note for note in run.notes)
     assert "s3cret" not in repr(run)
 

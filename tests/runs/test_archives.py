@@ -10,7 +10,7 @@ from evalboard.core.archive import RunArchive
 from evalboard.core.errors import EvalboardError, NotFound
 from runs import exports
 from runs.imports import store_archive
-from runs.models import ImportRecord, ResponseRecord, RunRecord, Suite
+from runs.models import EndpointRecord, ImportRecord, ResponseRecord, RunRecord, Suite
 from runs.run import delete_run
 from tests import build
 
@@ -61,7 +61,9 @@ def test_what_is_read_back_is_what_was_written(run: RunRecord) -> None:
 
 
 def test_it_is_attested_and_nothing_decodes_it_here(run: RunRecord) -> None:
+    EndpointRecord.objects.filter(pk=run.endpoint_id).update(model_adapter="/models/tone")
     back = store(packed(run))
+    assert back.endpoint.model_repo == "adapter tone on paint-1b"
     assert (back.is_reported, back.is_log) == (False, False)
     assert back.endpoint.engine == "imported"
     assert not back.repeats.filter(shards__status="queued").exists()

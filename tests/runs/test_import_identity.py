@@ -341,6 +341,7 @@ def test_results_sent_again_with_their_requests_take_the_runs_place(tmp_path: Pa
 
 def test_requests_that_fit_no_run_or_two_are_refused(tmp_path: Path) -> None:
     requests = requests_of(tmp_path, "sky")
+    import_of(results_of(tmp_path, "sky", "sun", name="more.jsonl"))  # of a case that is not among the requests
     with pytest.raises(InvalidInput, match="no run without prompts has results of all of them"):
         import_of(requests)
     import_of(results_of(tmp_path, "sky"))

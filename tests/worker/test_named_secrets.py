@@ -90,6 +90,12 @@ def test_a_number_in_place_of_a_backslash_is_read_too() -> None:
         assert mask.text(f"It is {written}.") == "It is ***."
 
 
+def test_a_key_of_which_a_number_is_written_by_number_is_no_name_either() -> None:
+    written = r"sk-live+0123\\u003\u0034"
+    answer = Mask(["sk-live+01234"]).answer(f'{{"{written}": "a", "b": ["{written}"]}}'.encode())
+    assert answer == {"***": "a", "b": ["***"]}
+
+
 @pytest.mark.parametrize(
     "content", few([b"\\" * 2**22, b"s\\" * 2**21, b"sk-live+0123" + b"\\" * 2**22, b"\\u005c" * 2**20], 1)
 )
