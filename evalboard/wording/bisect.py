@@ -47,7 +47,7 @@ REASONS = Messages(
         ("field", "unknown"): {
             "same_path": "the same name led to other files; give each its own endpoint",
             "same_pool": "workers of one pool have both; give them pools of their own",
-            "no_worker": "no live worker of the pool {pool} matches it",
+            "no_worker": "no live worker in pool {pool} has this setting",
             "no_worker_has": "no live worker has {value}",
             "recorded": "scores come from logs, a judge or a team's own scorer, so no text can be scored again here",
             "too_large": "the suite has too many cases to score again at once",

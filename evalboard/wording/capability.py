@@ -102,7 +102,7 @@ def _stop(detail: Facts) -> str:
         return (
             f"The answer ends before it, after {detail['n_characters']} of {detail['n_characters_without']} characters."
         )
-    return "The answer goes on beyond it."
+    return "The answer goes on beyond the stop text."
 
 
 def _max_tokens(detail: Facts) -> str:
@@ -116,13 +116,13 @@ def _logprobs(detail: Facts) -> str:
     k, given = detail["k"], detail["given"]
     if detail["state"] == "ignored":
         return "The answer came without any." if k else "Calls that ask for logprobs are not answered."
-    amount = f"Up to {given}" if given == k else f"{given} where {k} are requested"
+    amount = f"Up to {given}" if given == k else f"{given} logprobs where {k} are requested"
     words = f" More are refused: {detail['words']}" if "words" in detail else ""
     return f"{amount}.{words}"
 
 
 def _top_logprobs(detail: Facts) -> str:
-    return "2, as requested." if detail["state"] == "honoured" else f"{detail['given']} where 2 are requested."
+    return "2, as requested." if detail["state"] == "honoured" else f"{detail['given']} logprobs where 2 are requested."
 
 
 def _narrowed(detail: Facts) -> str:

@@ -131,8 +131,8 @@ def _judge_changed(facts: Facts) -> str:
     other = f"Another model or stack answered as the judge ({_from_to(facts).strip()}). " if facts["moved"] else ""
     if facts["has_moved"]:
         return (
-            f"{other}The judge {facts['judge']} moved: its scores of {_anchors(facts)} changed by {_shifted(facts)}. "
-            f"About so much of the difference is the judge's. {again}"
+            f"{other}The judge “{facts['judge']}” moved: its scores of {_anchors(facts)} changed by {_shifted(facts)}. "
+            f"About as many points of the difference come from the judge. {again}"
         )
     if "points" not in facts:
         return f"{other}No fixed answers show whether it scores alike. {again}"
@@ -253,12 +253,12 @@ def _template_changed(facts: Facts) -> str:
 
 def _stack_judged(facts: Facts) -> str:
     """the release judges the serving stack: what changed in it"""
-    return f"The serving stack is judged. It differs: {_moved(facts)}."
+    return f"This release tests the serving stack, and it differs: {_moved(facts)}."
 
 
 def _stack_unchanged(_: Facts) -> str:
     """the release judges the serving stack, and nothing in it changed"""
-    return "The serving stack is judged, but it is the same on both sides. Any change is noise."
+    return "This release tests the serving stack, but it is the same on both sides. Any change is noise."
 
 
 def _service_judged(facts: Facts) -> str:

@@ -75,8 +75,10 @@ def _one(facts: Facts) -> str:
     if facts["n_positions"]:
         where = f"At {_over(facts)}, logprobs"
     noise = facts["noise"]
-    agree = f"agree as closely as repeats do ({nats_rounded(noise)})" if noise else "agree within rounding"
-    return f"{where} {agree}.{_unexplained(facts)}{_known_for(facts)}"
+    alike = "agree within rounding"
+    if noise:
+        alike = f"differ as little as between repeats ({nats_rounded(noise)} on average)"
+    return f"{where} {alike}.{_unexplained(facts)}{_known_for(facts)}"
 
 
 def _unexplained(facts: Facts) -> str:

@@ -21,21 +21,20 @@ def describe_certified(numbers: Numbers) -> str:
     rows = [row for row in numbers["workers"] if row["is_certified"]]
     same = f"every prompt gave the same bits under all {counted(numbers['n_conditions'], 'condition')}"
     share, rounds = percent(numbers["certificate"], 1), counted(numbers["n_rounds"], "round")
-    limit = f"With 95 % confidence at most {share} of rounds would differ ({rounds} measured)"
+    limit = f"With 95 % confidence, answers differ in at most {share} of rounds ({rounds} tried)"
     where = f"{_seats(numbers)} on {counted(len(rows), 'worker')}"
     return f"Certified at {where}: {same}. {limit}.{_covers(numbers)}{_left(numbers)}"
 
 
 def describe_not_certified(numbers: Numbers) -> str:
     """Say how many answers changed, and the first condition that changed any."""
-    name, start = ("texts", "Answers move") if any(_moved(numbers, "texts")) else ("bits", "Bits move, but no answer")
+    name, start = ("texts", "Answers move") if any(_moved(numbers, "texts")) else ("bits", "Same texts, other logprobs")
     moved = [row for row in numbers["workers"] if row[f"n_{name}_moved"]]
     [first, *_] = [row for row in moved[0]["conditions"] if row[f"n_{name}_moved"]]
     n, n_copies = sum(_moved(numbers, name)), sum(c["n_copies"] for row in moved for c in row["conditions"])
-    what = "another text" if name == "texts" else "other bits"
-    copies = (
-        f"{n:,} of {n_copies:,} answers of {counted(len(moved), 'worker')} had {what} than the first of their prompt"
-    )
+    what = "another text" if name == "texts" else "other logprobs"
+    answers = f"{n:,} of {n_copies:,} answers of {counted(len(moved), 'worker')}"
+    copies = f"{answers} had {what} than the first answer to their prompt"
     return f"{start}: {copies}. First seen {describe_condition(first)}.{_covers(numbers)}{_left(numbers)}"
 
 

@@ -101,10 +101,10 @@ HOPS = Messages(
     "hop",
     {
         ("hop", "unknown"): {
-            "too_few": "One of the two probes has too few answers to say which hop drops what.",
+            "too_few": "One of the two probes has too few answers to say where settings are dropped.",
             "alike": "{before} at {direct} and through {gateway}: whether the gateway does it too is unknown.",
-            "already": "{before} at {direct} already: what the gateway adds is unknown.",
-            "undecided": "The two probes cannot say which hop drops what ({states}).",
+            "already": "{before} at {direct} already, so the gateway cannot be judged.",
+            "undecided": "The two probes cannot say where settings are dropped ({states}).",
         },
         ("hop", "asserts"): {
             "lost": "{before} at {direct}, {after} through {gateway}: {blame}.",

@@ -51,7 +51,7 @@ def next_step(code: str, facts: Facts) -> str:
 def _sign(facts: Facts) -> str:
     if facts["is_ship"]:
         if not facts["n_changed"]:
-            return "No case changed its score. Sign."
+            return "No case changed its score. Sign off."
         return "Look at the cases that changed (on the release's page under Evidence). Then sign."
     n = facts["n_broken"]
     which = f"{n:,} broken cases" if n > 1 else "broken case" if n else "cases that changed"
@@ -127,7 +127,7 @@ def _certify(facts: Facts) -> str:
     """Say which probes would show that batching moves no bit. probes: [endpoint, profile] of each."""
     command = "evalboard probe {} --kind determinism --profile {}"
     commands = listed([command.format(*probe) for probe in facts["probes"]])
-    return f"Test it under load: {commands}. The verdict is taken again when a certificate is issued."
+    return f"Test under load whether batching changes answers: {commands}. If it passes, the verdict is taken again."
 
 
 STEPS = Messages(
@@ -135,7 +135,7 @@ STEPS = Messages(
     {
         ("next", "advises"): {
             "sign": _sign,
-            "run_in_turn": "Run both sides again in turn, so that both get the same load.",
+            "run_in_turn": "Run both sides again, alternating repeat by repeat, so that both get the same load.",
             "use_paired": "Choose the paired policy. It decides case by case and reports a wide range as a warning.",
             "pin_batch": "Run both sides under a pinned profile with batch size 1, and measure its noise.",
             "rerun_missing": _rerun_missing,
@@ -153,8 +153,8 @@ STEPS = Messages(
             "second_run": _second_run,
             "nothing_caches": "If you know that nothing caches there, make the release again with --nothing-caches. "
             "The verdict states it.",
-            "shuffle": "Run both sides again in shuffled order (evalboard rerun --shuffle). Each repeat then gets its "
-            "own batches.",
+            "shuffle": "Run both sides again in shuffled order (evalboard rerun --shuffle). Batches then differ "
+            "between repeats.",
             "certify": _certify,
             "await_scores": SCORES_AWAITED,
             "find_build": "Find what changed between the two runs: code, settings or machine. Then run both sides on "
@@ -178,9 +178,9 @@ STEPS = Messages(
             ),
             "larger_suite": _larger_suite,
             "share_seeds": lambda facts: (
-                "Compare the same repeats: run those that one side lacks. Equal samples then cancel out."
+                "Compare the same repeats: run those that one side lacks. Noise that both sides share then cancels out."
                 if facts["is_one_seed"]
-                else "Run the candidate again with the baseline's seed. Equal samples then cancel out."
+                else "Run the candidate again with the baseline's seed. Noise that both sides share then cancels out."
             ),
         },
     },

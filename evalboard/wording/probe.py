@@ -132,7 +132,7 @@ def _seed_too_noisy(numbers: Numbers) -> str:
     tried = counted(numbers["n_calls"], "call")
     opening = f"Cannot tell after {tried} whether the seed is honoured ({p_value(numbers['p_value'])})"
     if numbers["n_more_calls"]:
-        return f"{opening}. Add {numbers['n_more_calls']} calls: 10 prompts with 5 calls in each group."
+        return f"{opening}. Add {numbers['n_more_calls']} calls: for 10 prompts, 5 with one seed and 5 with others."
     return f"{opening}. Batch noise is too high: probe at a quieter time or with fewer requests at once."
 
 
@@ -144,7 +144,7 @@ def _batch_invariant(numbers: Numbers) -> str:
     same = "gave the same text" if numbers["n_prompts"] == 1 else "gave the same text for each prompt"
     share = percent_rounded(numbers["certificate"])
     rounds = counted(numbers["n_rounds"], "round")
-    limit = f"With 95 % confidence at most {share} of rounds would differ ({rounds} of copies sent together)"
+    limit = f"With 95 % confidence, copies that are sent together differ in at most {share} of rounds ({rounds} tried)"
     return f"All {n:,} copies of {prompts} {same}. {limit}.{_alone(numbers)}"
 
 

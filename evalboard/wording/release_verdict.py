@@ -238,7 +238,7 @@ def _too_few_draws(facts: Facts) -> str:
         return f"{text} {have(facts)}, and a verdict takes {facts['looks'][0]}."
     n = left_out["n_cases"]
     cases = f"{n:,} of {counted(facts['n_cases'], 'case')} {has(n)} no answer on at least one side"
-    return f"{text} {cases}. A verdict takes 99 % of the cases."
+    return f"{text} {cases}. A verdict needs 99 % of the cases."
 
 
 def _copies(facts: Facts) -> str:
@@ -269,7 +269,7 @@ def _incomplete(facts: Facts) -> str:
         return "No case has a score on both sides, so there is nothing to compare."
     if missing["low"] is None or missing["high"] is None or 100 * n > facts["n_cases"]:
         share = f"{n:,} of {facts['n_cases']:,} cases ({percent(missing['share'], 1)})"
-        text = f"{share} have no score on at least one side. A verdict takes 99 % of the cases."
+        text = f"{share} have no score on at least one side. A verdict needs 99 % of the cases."
         return f"{text} {capital(count_missing(facts))}."
     return write(
         "{missing}. With {it} the change is in {span} points. {claim}",

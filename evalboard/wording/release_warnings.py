@@ -244,7 +244,7 @@ def repeats_kept(facts: Facts) -> str:
 def targeted(facts: Facts) -> str:
     """repeats of the cases most likely to flip count in addition to those of all cases"""
     return write(
-        "{repeats} more repeats of the {n_cases:case} most likely to flip count on each side. Cases keep their weight.",
+        "Each side has {repeats} extra repeats of the {n_cases:case} likeliest to flip. All cases weigh as before.",
         **facts["targeted"],
     )
 

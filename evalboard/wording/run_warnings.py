@@ -392,7 +392,7 @@ def imported(run: WarnedRun) -> Iterator[str]:
 def unknown_batching(run: WarnedRun) -> Iterator[str]:
     """how an external server batched the responses is unknown, and nothing measured it"""
     if run.is_reported:
-        yield "How the responses were batched is unknown."
+        yield "How the responses were batched is unknown. Batching alone can change answers between runs."
 
 
 @warns("warning", must_act="operator", subject="status")

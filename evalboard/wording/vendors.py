@@ -75,15 +75,15 @@ def _share(name: str) -> Callable[[Facts], str]:
 
 def _few(detail: Facts) -> str:
     if detail["row"] == "stream":
-        return f"{_stream_counts(detail)} So few do not show that streaming changes the text."
+        return f"{_stream_counts(detail)} That does not show that streaming changes the text."
     if detail["row"] == "context":
-        return f"{_code_words(detail)} So few do not show that the prompt was cut."
+        return f"{_code_words(detail)} That does not show that the prompt was cut."
     return f"{_share(detail['row'])(detail)} This may be the model's own."
 
 
 def _stream_counts(detail: Facts) -> str:
-    again = f"{detail['n_again_other']} of {detail['n_again']} that were repeated without streaming"
-    return f"{detail['n_stream_other']} of {counted(detail['n_stream'], 'streamed text')} differ, and {again}."
+    again = f"{detail['n_again_other']} of {detail['n_again']} repeats without it"
+    return f"{detail['n_stream_other']} of {counted(detail['n_stream'], 'text')} differ with streaming, and {again}."
 
 
 def _code_words(detail: Facts) -> str:
@@ -111,7 +111,8 @@ def _answers(detail: Facts) -> str:
 
 
 def _names(detail: Facts) -> str:
-    named = ", ".join(f"{name} ({n})" for name, n in detail["names"])
+    names = detail["names"]
+    named = names[0][0] if len(names) == 1 else ", ".join(f"{name} ({n})" for name, n in names)
     fallback = f" The gateway says that {detail['n_fallback']} are a fallback." if detail.get("n_fallback") else ""
     return f"{counted(detail['n'], 'answer')} came from {named}.{fallback}"
 

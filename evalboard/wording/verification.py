@@ -20,11 +20,11 @@ def describe_verification(verification: "JudgedAnswers") -> str:
         return f"Too few tokens: none has a known {_name_statistic(verification)}. {_count_more(verification)}"
     what = f"{counted(own.n_tokens, 'token')} of {counted(own.n_responses, 'answer')}"
     if verification.state == "same_stack":
-        return f"Same stack: {what} are no farther from the reference than its own answers."
+        return f"Same stack: {what} differ from the reference no more than its own repeats do."
     if verification.state == "same_model_other_numerics":
         return (
-            f"Same model, other numerics: {what} are farther from the reference than its own answers. A second "
-            f"dtype of the same weights explains the distance, and {change} lies farther away."
+            f"Same model, other numerics: {what} differ from the reference more than its own repeats do. Another "
+            f"dtype of the same weights differs as much, and {change} differs more."
         )
     if verification.state == "other_model":
         return (

@@ -50,7 +50,7 @@ def test_two_logs_are_compared_and_the_worst_case_stands_first(capsys: pytest.Ca
     code, out, _ = call(capsys, BASELINE, CANDIDATE, "--limit", "1")
     assert code == 0
     assert f"{CANDIDATE} against {BASELINE}: 0.0 points (50.0 to 50.0), comparable." in out
-    assert "note: The serving stack is judged. It differs: system fingerprint" in out
+    assert "note: This release tests the serving stack, and it differs: system fingerprint" in out
     assert "4 cases differ, the worst 1 of them" in out
     assert 'machines called "[plants]"' in out
     assert 'machines called "[roots]"' in out

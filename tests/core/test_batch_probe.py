@@ -39,8 +39,8 @@ def test_copies_that_are_all_alike_come_with_what_so_many_rule_out() -> None:
     assert finding.numbers["n_rounds"] == 10  # five copies of one round share their steps: one witness
     assert finding.numbers["certificate"] == pytest.approx(1 - 0.05 ** (1 / 10))
     assert sentence(finding) == (
-        "All 50 copies of 1 prompt gave the same text. With 95 % confidence at most 26 % of rounds would differ "
-        "(10 rounds of copies sent together)."
+        "All 50 copies of 1 prompt gave the same text. With 95 % confidence, copies that are sent together differ in "
+        "at most 26 % of rounds (10 rounds tried)."
     )
 
 

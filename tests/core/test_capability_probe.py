@@ -187,7 +187,8 @@ def test_the_largest_number_of_logprobs_is_told_with_the_words_that_refuse_more(
     assert (row["state"], row["detail"]["given"]) == ("honoured", 5)
     assert describe_parameter(row) == "Up to 5. More are refused: top_logprobs must be at most 5."
     capped = [replace(call, top=call.top[:5]) for call in answer_calls()]
-    assert describe_parameter(row_of(judge_capability_probe(capped), "logprobs")) == "5 where 20 are requested."
+    row = row_of(judge_capability_probe(capped), "logprobs")
+    assert describe_parameter(row) == "5 logprobs where 20 are requested."
 
 
 def test_without_any_logprobs_the_plain_call_is_the_control() -> None:

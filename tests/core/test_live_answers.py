@@ -111,7 +111,7 @@ def test_more_than_one_case_in_a_hundred_without_a_draw_decides_nothing() -> Non
     assert (found.verdict, found.reasons[0].code) == ("inconclusive", "fallback")
     assert reasons(found)[0] == (
         "45 responses of the candidate came from a fallback. Such answers do not show the model's own noise. "
-        "Without them 9 of 800 cases have no answer on at least one side. A verdict takes 99 % of the cases."
+        "Without them 9 of 800 cases have no answer on at least one side. A verdict needs 99 % of the cases."
     )
     assert [line.code for line in found.next] == ["pin_backend"]
     eight = question(unsteady(), unsteady(2), marks_candidate=marked(FALLBACK, np.s_[:8, :]))

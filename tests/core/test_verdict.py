@@ -559,7 +559,7 @@ def test_where_too_few_groups_changed_nothing_else_is_said_of_new_cases() -> Non
 
 @pytest.mark.parametrize(
     ("counts", "said"),
-    [((0, 0), "No case changed its score. Sign."), ((4, 4), "Look at the cases that changed"), ((1, 0), "Look at")],
+    [((0, 0), "No case changed its score. Sign off."), ((4, 4), "Look at the cases that changed"), ((1, 0), "Look at")],
 )
 def test_a_ship_sends_to_the_cases_that_changed_where_there_are_some(counts: tuple[int, int], said: str) -> None:
     [step] = steps(verdict.judge_gate(pinned(*counts), PAIRED))

@@ -83,7 +83,7 @@ def test_noise_of_batches_is_one_computation_and_another_copy_of_the_weights_is_
     )
     same = computation(baseline, again)
     assert (same.answer, same.n_cases, same.is_one_bucket) == ("one", N_CASES, True)
-    assert same.text.startswith("Where both sides wrote the same tokens, logprobs agree as closely as repeats do")
+    assert same.text.startswith("Where both sides wrote the same tokens, logprobs differ as little as between repeats")
     judged = computation(baseline, altered)
     assert (judged.answer, judged.is_steady, judged.chance is not None and judged.chance < 0.001) == (
         "two",
