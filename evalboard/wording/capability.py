@@ -99,9 +99,8 @@ def _temperature(detail: Facts) -> str:
 
 def _stop(detail: Facts) -> str:
     if detail["state"] == "honoured":
-        return (
-            f"The answer ends before it, after {detail['n_characters']} of {detail['n_characters_without']} characters."
-        )
+        n, without = detail["n_characters"], detail["n_characters_without"]
+        return f"The answer ends before the stop text, after {n} characters; without it after {without}."
     return "The answer goes on beyond the stop text."
 
 

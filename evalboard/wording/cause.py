@@ -148,15 +148,15 @@ def explain_noise(noise: Facts) -> str:
 NOISE = Messages(
     "logit_noise",
     {
-        ("noise", "denies"): {"zero": "This bucket gives the same bits each time, so any difference is real."},
+        ("noise", "denies"): {"zero": "This backend gives the same bits each time, so any difference is real."},
         ("noise", "asserts"): {
             "measured": "Noise of the logits: {sd:nats}, measured from repeats. A near tie moves {near:nats} at most.",
             "capped": "Noise of the logits: repeats measure {capped_from:nats}, more than is plausible, so {sd:nats} "
-            "is used. A near tie moves {near:nats} at most.",
+            "is used. The top two tokens move apart by {near:nats} at most.",
         },
         ("noise", "allows"): {
-            "assumed": "Noise of the logits: {sd:nats}, assumed for {dtype} because no repeats differ. A near "
-            "tie moves {near:nats} at most."
+            "assumed": "Noise of the logits: {sd:nats}, usual for {dtype}; repeats show none. The top two "
+            "tokens move apart by {near:nats} at most."
         },
     },
 )

@@ -19,7 +19,7 @@ Facts = Mapping[str, Any]
 SCORE_AGAIN = "Score the baseline again with the candidate's scorer."
 SCORES_AWAITED = "Wait until a worker has scored the baseline with the candidate's scorer."
 SAY_WHO_SERVES = (
-    "Use an endpoint or a log that reports its serving stack. Or run both sides in turn under a paired policy."
+    "Use an endpoint or a log that reports its serving stack. Or run both sides, alternating, under a paired policy."
 )
 SAME_STACK = "Run the baseline again on the candidate's stack"
 MOVED_CANARIES = frozenset({"changed", "partly_changed", "drift"})
@@ -52,7 +52,7 @@ def write_prompts(prompts: Facts) -> str:
         whole = n_read == n_changed == prompts["n_pairs"]
         where = _all_cases(n_read) if whole else f"the {counted(n_changed, 'case')} where it changed"
         if n_read < n_changed:
-            where = f"the {n_read:,} cases compared, of {n_changed:,} that changed"
+            where = f"the {n_read:,} cases compared. It changed in {n_changed:,} cases"
         return PROMPTS.write("one_way", where=where)
     return PROMPTS.write("several_ways", n=n, most=prompts["changes"][0]["n_cases"], n_read=n_read)
 
@@ -103,8 +103,8 @@ def _scorer_shared(facts: Facts) -> str:
     if facts["points"] is None:
         return f"{text} It moves the baseline's score of {where}."
     return (
-        f"{text} It moves the baseline's score by {signed(facts['points'])} points over {where}. The difference does "
-        "not include them."
+        f"{text} It moves the baseline's score by {signed(facts['points'])} points over {where}. The change "
+        "shown leaves these points out."
     )
 
 
@@ -242,7 +242,9 @@ def _computation_apart(facts: Facts) -> str:
     how = "{n_apart:,} of {n_cases:case} differ, though repeats of each side agree to the bit"
     if not facts["is_steady"]:
         how = "their logprobs differ by {shift:nats_rounded} more than repeats do"
-    text = f"One bucket answered both sides, but {how}. No fingerprint shows what changed. It may not be the model."
+    text = (
+        f"One backend answered both sides, but {how}. No recorded setting shows what changed. It may not be the model."
+    )
     return write(text, **facts)
 
 
@@ -334,7 +336,7 @@ def _identity_assumed(facts: Facts) -> str:
     """
     # canaries: {"endpoint", "state"} each.
     who, hours = " and the ".join(facts["sides"]), _hours(facts["hours"])
-    text = f"The stack of the {who} is unknown. Both sides ran in turn within {hours}, so we assume the same server."
+    text = f"The stack of the {who} is unknown. Both sides alternated within {hours}, so we assume the same server."
     if not facts["canaries"]:
         return f"{text} No canary ran in that time."
     canaries = [f"{each['endpoint']} {STATES['canary'][each['state']].word.lower()}" for each in facts["canaries"]]

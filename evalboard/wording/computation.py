@@ -83,7 +83,7 @@ def _one(facts: Facts) -> str:
 
 def _unexplained(facts: Facts) -> str:
     n = facts.get("n_unexplained")
-    return f" In {counted(n, 'case')} the logprobs do not explain why a token was chosen." if n else ""
+    return f" In {counted(n, 'case')} the logprobs agree, and yet another token was chosen." if n else ""
 
 
 def _known_for(facts: Facts) -> str:

@@ -31,7 +31,7 @@ _WORDS = {
     "rotated": "a new backend",
     "stable": "Unchanged",
     "changed": "changed",
-    "partly_changed": "changed in part",
+    "partly_changed": "partly changed",
 }
 _BLAME = {
     ("seed", "ignored"): "the gateway drops it",

@@ -84,7 +84,7 @@ def _import_again(facts: Facts) -> str:
         "evalboard import LOG.",
         who=f"The {logged[0]} is from a log" if is_one else "Both sides are from logs",
         it="it" if is_one else "them",
-        in_turn=" in turn" if facts["in_turn"] else "",
+        in_turn=", alternating," if facts["in_turn"] else "",
         times=f", {facts['repeats']} repeats on each side" if facts["repeats"] else "",
     )
 
@@ -127,7 +127,7 @@ def _certify(facts: Facts) -> str:
     """Say which probes would show that batching moves no bit. probes: [endpoint, profile] of each."""
     command = "evalboard probe {} --kind determinism --profile {}"
     commands = listed([command.format(*probe) for probe in facts["probes"]])
-    return f"Test under load whether batching changes answers: {commands}. If it passes, the verdict is taken again."
+    return f"Test under load whether batching changes answers: {commands}. If it passes, the verdict is computed again."
 
 
 STEPS = Messages(
@@ -151,8 +151,8 @@ STEPS = Messages(
             "call_uncached": "Add the endpoint again with an extra body or header that turns off its cache. Then run "
             "both sides there: evalboard endpoint add NAME --extra-body JSON.",
             "second_run": _second_run,
-            "nothing_caches": "If you know that nothing caches there, make the release again with --nothing-caches. "
-            "The verdict states it.",
+            "nothing_caches": "If you know that no server or gateway caches answers, make the release again with "
+            "--nothing-caches. The verdict says so.",
             "shuffle": "Run both sides again in shuffled order (evalboard rerun --shuffle). Batches then differ "
             "between repeats.",
             "certify": _certify,

@@ -129,15 +129,17 @@ def _what_decides(facts: Facts) -> str:
     """Say with which chance more repeats decide; the chance was calibrated (docs/verdict.md)."""
     last, chance = facts["looks"][-1], in_ten(facts["settling"]["chance"])
     if facts["settling"]["look"] is not None:
-        text = f"{facts['settling']['look']} repeats per side decide it {chance}."
+        text = f"{facts['settling']['look']} repeats per side would decide it {chance}."
     elif not facts["later_looks"]:
         text = f"More repeats do not help: the policy stops at {last} per side."
     else:
-        text = f"More repeats rarely help: {last} per side decide it {chance}."
+        text = f"More repeats rarely help: {last} per side would decide it {chance}."
     if facts["targeted_settling"] is None:
         return text
     targeted = {**facts["targeted_settling"], "chance": in_ten(facts["targeted_settling"]["chance"])}
-    more = write("{repeats} more repeats of the {n_cases:case} most likely to flip decide it {chance}.", **targeted)
+    more = write(
+        "{repeats} more repeats of the {n_cases:case} most likely to flip would decide it {chance}.", **targeted
+    )
     return f"{text} {more}"
 
 
@@ -201,7 +203,7 @@ def _too_few_repeats(facts: Facts) -> str:
         return text
     text = f"{text} So far the change is {measured(facts)}."
     if facts["change"]["method"] is None:
-        text = f"{text} Noise cannot be measured from one repeat, so the interval takes every change for chance."
+        text = f"{text} Noise cannot be measured from one repeat, so the interval counts every changed answer as noise."
     return f"{text}{_early_lean(facts)}"
 
 

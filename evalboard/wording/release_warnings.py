@@ -207,10 +207,10 @@ def load_differs(facts: Facts) -> str:
     # baseline, candidate: as core.stats.SideLoad. is_ship: no drop is left to explain.
     smaller, larger = sorted(("baseline", "candidate"), key=lambda name: facts[name]["mean"])
     is_calls = facts["counted"] == "calls"
-    advice = "Run both sides in turn."
+    advice = "Run both sides again, alternating."
     if facts["is_in_turn"]:
         remedy = "Allow both the same number of calls." if is_calls else "Decode both at batch size 1."
-        advice = f"They ran in turn, so their endpoints' load differs. {remedy}"
+        advice = f"They alternated, so their endpoints' load differs. {remedy}"
     return write(
         "The {larger} had {factor} times the {smaller}'s {what} on average ({sizes}).{others} {effect} {advice}",
         larger=larger,
@@ -406,8 +406,8 @@ def computation_apart(facts: Facts) -> str:
     (docs/verdict.md#the-rules-in-order)
     """
     return write(
-        "One bucket answered both sides, but their logprobs differ by {shift:nats_rounded} more than repeats do. Load "
-        "may explain that. Run both sides in turn.",
+        "One backend answered both sides, but their logprobs differ by {shift:nats_rounded} more than repeats do. Load "
+        "may explain that. Run both sides again, alternating.",
         **facts,
     )
 

@@ -326,7 +326,8 @@ def uncertified(run: WarnedRun) -> Iterator[str]:
 def self_check_differs(run: WarnedRun) -> Iterator[str]:
     """engine processes of one bucket gave different self-checks"""
     if run.has_unlike_self_checks:
-        yield "Engine processes of one bucket gave different self-checks. No fingerprint shows the cause."
+        what = "Engines with equal settings gave different answers to the fixed test prompts"
+        yield f"{what}. No recorded setting shows the cause."
 
 
 @warns("warning", must_act="operator", subject="identity", strength="unknown")

@@ -136,7 +136,7 @@ ROWS = Messages(
         ("vendor", "unknown"): {
             "not_measured": "Not measured.",
             "unclear": "Cannot tell.",
-            "no_answer": "Cannot tell: no call that shows it was answered.",
+            "no_answer": "Cannot tell: every call that tests it failed.",
             "no_reference": "Not compared: no reference was measured.",
             "is_reference": "It is the reference.",
             "no_counts": "Cannot tell: too few answers have a count of prompt tokens.",

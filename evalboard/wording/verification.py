@@ -40,7 +40,7 @@ def describe_numbers(verification: "JudgedAnswers") -> Iterator[tuple[str, str]]
     """Yield the name and the words of each band and each p-value."""
     yield (
         "statistic",
-        f"mean square of the {_name_statistic(verification)}, at most {nats_rounded(verification.limit)} each",
+        f"mean square of the {_name_statistic(verification)}, each capped at {nats_rounded(verification.limit)}",
     )
     yield "endpoint", _describe_band(verification.endpoint)
     yield "control", _describe_band(verification.control)
@@ -93,7 +93,7 @@ def _describe_band(band: "Band | None") -> str:
     mean = band.mean
     value = f"{rounded(mean.value, DIGITS)} nats²"
     if mean.low is not None and mean.high is not None:
-        value = f"{value} ({rounded(mean.low, DIGITS)} to {rounded(mean.high, DIGITS)})"
+        value = f"{value} (95 % interval {rounded(mean.low, DIGITS)} to {rounded(mean.high, DIGITS)})"
     return f"{value}, {counted(band.n_tokens, 'token')} of {counted(band.n_responses, 'answer')}"
 
 

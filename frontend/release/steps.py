@@ -185,7 +185,7 @@ def rerun_step(
     profile = sampling if line.code == "draw" else profile
     if not line.sides or (is_other and profile == sides["candidate"][1]):
         return None
-    whom, again = ("both sides", "in turn") if len(line.sides) > 1 else (f"the {line.sides[0]}", "again")
+    whom, again = ("both sides", "alternating") if len(line.sides) > 1 else (f"the {line.sides[0]}", "again")
     query = {"gate": line.gate or 0, "side": line.sides, **({"profile": profile} if profile else {})}
     query |= {"shuffled": "1"} if line.code == "shuffle" else {}
     url = f"{reverse('release_rerun', args=[release])}?{urlencode(query, doseq=True)}"

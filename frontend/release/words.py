@@ -68,7 +68,7 @@ SAID = Messages(
             "default_policy": "the policy of the first critical suite, else {default}.",
             "rerun_suite": "The whole suite: {n:case}, {n_repeats:repeat}.",
             "rerun_reference": "Its reference set first: {n:case}, for a quick look; no gate.",
-            "rerun_both": "Both sides in turn, repeat by repeat, so that both meet the same load.",
+            "rerun_both": "Both sides, alternating repeat by repeat, so that both meet the same load.",
             "rerun_alone": "The {name} alone.",
         },
         ("step", "denies"): {

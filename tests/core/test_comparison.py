@@ -148,7 +148,7 @@ def test_larger_shifts_are_counted_by_case_and_without_established_causes() -> N
 def test_a_summary_is_json(five: MatchedRuns, rows: DifferingPairs) -> None:
     found = summarise(five, rows)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert "assumed for bfloat16" in explain_noise(found["noise"])
+    assert "usual for bfloat16" in explain_noise(found["noise"])
 
 
 def test_nothing_that_differs_gives_an_empty_summary() -> None:

@@ -31,7 +31,7 @@ def test_unlike_loads_are_a_warning_with_both_sides_batches_and_a_first_step() -
     assert warnings(judged, "load_differs") == [
         "The candidate had 5.3 times the baseline's batch size on average (baseline: median 8, 80 % of responses "
         "within 4–8; candidate: median 64, 80 % of responses within 1–64, 10 % alone). Load may hide part of a "
-        "change. Run both sides in turn."
+        "change. Run both sides again, alternating."
     ]
     [dropped] = warnings(verdict.judge_gate(replace(loaded(), candidate=pinned(80).candidate), PAIRED), "load_differs")
     assert "Load may explain part of the change." in dropped
@@ -41,7 +41,7 @@ def test_unlike_loads_are_a_warning_with_both_sides_batches_and_a_first_step() -
 def test_sides_that_took_turns_already_are_not_sent_to_take_turns() -> None:
     judged = verdict.judge_gate(replace(loaded(), is_in_turn=True), PAIRED)
     [text] = warnings(judged, "load_differs")
-    assert text.endswith("They ran in turn, so their endpoints' load differs. Decode both at batch size 1.")
+    assert text.endswith("They alternated, so their endpoints' load differs. Decode both at batch size 1.")
     assert [step.code for step in judged.next] == ["sign"]
 
 
@@ -127,7 +127,7 @@ def test_logs_are_to_be_made_in_turn_and_imported_again() -> None:
     setup = replace(served(batch_class="observed"), is_logged=True)
     [first, *_] = steps(verdict.judge_gate(wandering(setup_baseline=setup, setup_candidate=setup), PAIRED))
     assert first == (
-        "Both sides are from logs. Run both sides again in turn with the tool that made them. Then import the new "
+        "Both sides are from logs. Run both sides again, alternating, with the tool that made them. Then import the new "
         "logs: evalboard import LOG."
     )
 

@@ -278,7 +278,7 @@ def test_tokens_that_logprobs_do_not_explain_are_counted_beside_a_test_that_sees
     baseline = side(ours, bucket=1)
     made = run(baseline, side(theirs, bucket=1), Reads(Kept(), words, lambda: measured(baseline))).summary
     assert (made["computation"]["answer"], made["computation"]["n_unexplained"]) == ("one", n_unexplained)
-    assert write_computation(made["computation"]).endswith("the logprobs do not explain why a token was chosen.") == (
+    assert write_computation(made["computation"]).endswith("the logprobs agree, and yet another token was chosen.") == (
         n_unexplained > 0
     )
 

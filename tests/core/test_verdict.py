@@ -173,7 +173,7 @@ def test_load_alone_may_put_sides_apart_that_did_not_take_turns() -> None:
     same = question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), setup_baseline=setup, setup_candidate=setup)
     word, _, found = judged(replace(same, computation=APART), PAIRED)
     assert (word, codes(found.warnings)[0]) == ("ship", "computation_apart")
-    assert warnings(found, "computation_apart")[0].endswith("Load may explain that. Run both sides in turn.")
+    assert warnings(found, "computation_apart")[0].endswith("Load may explain that. Run both sides again, alternating.")
 
 
 def test_an_unknown_fingerprint_is_unknown_on_both_sides() -> None:
@@ -463,7 +463,7 @@ def test_not_settled_says_how_many_repeats_would() -> None:
     word, code, found = judged(question(baseline, candidate), PAIRED)
     assert (word, code, found.outlook.leaning) == ("inconclusive", "not_settled", "none")
     assert (found.outlook.repeats_needed, found.outlook.expected.repeats) == (15, 20)
-    assert "20 repeats per side decide it about 6 times in 10." in reasons(found)[0]
+    assert "20 repeats per side would decide it about 6 times in 10." in reasons(found)[0]
     assert codes(found.next) == ["settle", "larger_suite", "decide_by_hand"]
     in_batches = steps_if_batched(question(baseline, candidate), PAIRED)
     assert in_batches == ["settle", "pin_batch", "larger_suite", "decide_by_hand"]
@@ -471,14 +471,14 @@ def test_not_settled_says_how_many_repeats_would() -> None:
     candidate[204] = 1
     word, code, found = judged(question(baseline, candidate), PAIRED)
     assert (code, found.outlook.repeats_needed, found.outlook.expected.repeats) == ("not_settled", 15, 20)
-    assert "20 repeats per side decide it about 8 times in 10." in reasons(found)[0]
+    assert "20 repeats per side would decide it about 8 times in 10." in reasons(found)[0]
 
 
 def test_what_repeats_are_likely_to_settle_is_left_to_them() -> None:
     """-0.91 in ±0.12: at 10 repeats ±0.07 are left, and nothing was seen to move."""
     word, code, found = judged(pinned(n_broken=7, n_cases=770))
     assert (word, code, found.outlook.repeats_needed) == ("inconclusive", "not_settled", 5)
-    assert "10 repeats per side decide it more than 9 times in 10." in reasons(found)[0]
+    assert "10 repeats per side would decide it more than 9 times in 10." in reasons(found)[0]
     assert codes(found.next) == ["settle"]
 
 
@@ -490,7 +490,7 @@ def test_on_the_tolerance_nobody_is_sent_to_run_more_repeats() -> None:
         None,
         None,
     )
-    assert "More repeats rarely help: 20 per side decide it less than once in 10." in reasons(found)[0]
+    assert "More repeats rarely help: 20 per side would decide it less than once in 10." in reasons(found)[0]
     assert codes(found.next) == ["larger_suite", "decide_by_hand"]
     last = verdict.judge_gate(pinned(n_broken=8, k=20), STRICT)
     assert "More repeats do not help: the policy stops at 20 per side." in reasons(last)[0]

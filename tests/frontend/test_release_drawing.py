@@ -132,7 +132,7 @@ BOTH = ("baseline", "candidate")
         ("rebaseline", "rebaseline", ("baseline",), "Run the baseline again", "gate=0&side=baseline"),
         ("rebaseline", "scorer_changed", (), "Score the baseline again", ""),
         ("await_scores", "", ("baseline",), "See what scoring waits for", ""),
-        ("rebaseline", "judge_changed", BOTH, "Run both sides in turn", "gate=0&side=baseline&side=candidate"),
+        ("rebaseline", "judge_changed", BOTH, "Run both sides alternating", "gate=0&side=baseline&side=candidate"),
         (
             "rebaseline",
             "batch_class",
@@ -142,13 +142,13 @@ BOTH = ("baseline", "candidate")
         ),
         ("rebaseline", "model_changed", (), None, ""),  # no run of either side again has another model
         ("pin_batch", "mixed_fingerprint", ("baseline",), "Run the baseline again", "gate=0&side=baseline"),
-        ("pin_batch", "mixed_fingerprint", BOTH, "Run both sides in turn", "gate=0&side=baseline&side=candidate"),
+        ("pin_batch", "mixed_fingerprint", BOTH, "Run both sides alternating", "gate=0&side=baseline&side=candidate"),
         ("pin_batch", "", BOTH, "Run both sides under pinned", "gate=0&side=baseline&side=candidate&profile=pinned"),
-        ("run_in_turn", "", BOTH, "Run both sides in turn", "gate=0&side=baseline&side=candidate"),
+        ("run_in_turn", "", BOTH, "Run both sides alternating", "gate=0&side=baseline&side=candidate"),
         ("share_seeds", "", ("candidate",), "Run the candidate again", "gate=0&side=candidate"),
         ("draw_again", "", ("baseline",), "Run the baseline again", "gate=0&side=baseline"),
         ("draw_again", "", ("candidate",), "Run the candidate again", "gate=0&side=candidate"),
-        ("draw_again", "", BOTH, "Run both sides in turn", "gate=0&side=baseline&side=candidate"),
+        ("draw_again", "", BOTH, "Run both sides alternating", "gate=0&side=baseline&side=candidate"),
     ],
 )
 def test_the_button_acts_on_the_sides_that_the_step_names(step, block, named, label, query):

@@ -202,7 +202,7 @@ def test_a_release_of_two_computations_under_one_bucket_is_not_comparable(
     loose = judge_release(*(stored(version, *side, by=batched) for side in sides))
     assert "computation_apart" not in {line["code"] for line in document(loose)["reasons"]}
     [warning] = [line for line in document(loose)["warnings"] if line["code"] == "computation_apart"]
-    assert "Run both sides in turn" in warning["text"]
+    assert "Run both sides again, alternating" in warning["text"]
 
 
 def document(release: ReleaseRecord) -> dict[str, Any]:

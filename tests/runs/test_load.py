@@ -61,7 +61,7 @@ def test_runs_that_took_turns_are_not_told_to_take_turns(pair: tuple[RunRecord, 
     verdict = judged.release(*pair).verdict
     assert verdict is not None
     [line] = [line for line in verdict.document["warnings"] if line["code"] == "load_differs"]
-    assert "They ran in turn" in line["text"]
+    assert "They alternated" in line["text"]
     assert "run_in_turn" not in codes(verdict.document["next"])
 
 
