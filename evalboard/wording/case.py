@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from evalboard.contract.case import CaseChange, LastingChange
 
 MAX_CHANCE = 0.05
+LINKED_IMAGE = "Only this address is part of the case's digest: the image may change."
 NAMES = {"case": "the case itself", "scorer": "the scorer"}  # of facts whose values are digests
 
 

@@ -116,6 +116,7 @@ SAID = Messages(
             "over_budget": "The estimate of {minutes:points} min is above the budget of {budget:limit} min: it would "
             "stop before its end. Plan fewer runs, or a larger budget.",
         },
+        ("money", "asserts"): {"spent": "Spent: {costs:list}.", "spent_so_far": "Spent so far: {costs:list}."},
         ("end", "asserts"): {
             "stopped": "Stopped by its budget.",
             "cancelled": "Cancelled.",
@@ -293,8 +294,8 @@ def describe_money(experiment: "Experiment") -> str:
     """Say what an experiment will cost and has cost in money; "" where no endpoint has a price."""
     parts = [each.text for each in experiment.expected_costs]
     if experiment.spent_costs:
-        so_far = "" if experiment.is_terminal else " so far"
-        parts.append(f"Spent{so_far}: {', '.join(each.text for each in experiment.spent_costs)}.")
+        code = "spent" if experiment.is_terminal else "spent_so_far"
+        parts.append(SAID.write(code, costs=[each.text for each in experiment.spent_costs]))
     return " ".join(parts)
 
 

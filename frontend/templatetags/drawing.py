@@ -20,6 +20,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.core.answer import split_parts
 from evalboard.core.images import STORED, find_images, prompt_text
+from evalboard.wording.case import LINKED_IMAGE
 from evalboard.wording.manifest import describe_batching
 from evalboard.wording.numbers import fixed
 from frontend.shell import addresses
@@ -110,8 +111,7 @@ def images(messages: list[dict[str, Any]] | tuple[dict[str, Any], ...]) -> SafeS
 
 def _image(url: str) -> SafeString:
     if not url.startswith(STORED):
-        words = "Only this address is part of the case's digest: the image may change."
-        return format_html('<figcaption><span class="mono">{}</span> {}</figcaption>', drawn_plain(url), words)
+        return format_html('<figcaption><span class="mono">{}</span> {}</figcaption>', drawn_plain(url), LINKED_IMAGE)
     name = url.removeprefix(STORED)
     caption = '<figcaption class="mono">sha256 {}</figcaption>'
     drawn = '<a href="{}"><img src="{}" alt="image {}" loading="lazy"></a>'

@@ -120,6 +120,7 @@ def answers(settings: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.nightly
 def test_rest_answers_as_recorded(answers: dict[str, Any]) -> None:
     if os.environ.get("EVALBOARD_RECORD") == "1":
         text = json.dumps(answers, ensure_ascii=False, sort_keys=True)

@@ -107,7 +107,7 @@ def _shut(found: Any) -> None:
 
 
 # Calls with a body that only read.
-WRITES_NOTHING = {"forced_cost_of", "probe_estimate", "create_sign_in_link"}
+WRITES_NOTHING = {"forced_cost_of", "probe_estimate"}
 
 
 def test_every_success_is_answered_as_described_and_every_write_is_audited(site: Site) -> None:

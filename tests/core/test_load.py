@@ -127,8 +127,8 @@ def test_logs_are_to_be_made_in_turn_and_imported_again() -> None:
     setup = replace(served(batch_class="observed"), is_logged=True)
     [first, *_] = steps(verdict.judge_gate(wandering(setup_baseline=setup, setup_candidate=setup), PAIRED))
     assert first == (
-        "Both sides are from logs. Run both sides again, alternating, with the tool that made them. Then import the new "
-        "logs: evalboard import LOG."
+        "Both sides are from logs. Run both sides again, alternating, with the tool that made them. Then import the "
+        "new logs: evalboard import LOG."
     )
 
 

@@ -214,6 +214,7 @@ def list_facts(source: Path) -> set[str]:
     return {node.target.id for node in of.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}
 
 
+@pytest.mark.nightly
 def test_a_warning_is_added_to_a_run(copied: Path) -> None:
     follow(copied, RUN_WARNING)
     assert list_filled(copied / READ) == list_facts(copied / ROWS)
