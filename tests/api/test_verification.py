@@ -56,7 +56,7 @@ def ask(api: Api, scoring: int, known: Mapping[str, Any]) -> Any:
     ("shift", "state", "words"),
     few(
         [
-            (0.0, "same_stack", "Same stack: 24 tokens of 12 answers are no farther from the reference"),
+            (0.0, "same_stack", "Same stack: 24 tokens of 12 answers differ from the reference no more"),
             (0.01, "same_model_other_numerics", "Same model, other numerics: 24 tokens of 12 answers"),
             (0.02, "other_model", "Another model: 24 tokens of 12 answers"),
             (3.0, "other_model", "Another model: 24 tokens of 12 answers"),
