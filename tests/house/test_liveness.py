@@ -63,19 +63,24 @@ def status(address: str) -> int:
         return 0
 
 
+def stall(web: str, live: str, pipe: Path) -> None:
+    """Have one request hold the only request thread and another wait for it, until /live says so; then let go."""
+    holding, waiting = (threading.Thread(target=status, args=[f"{web}{path}"]) for path in ("/wait", "/"))
+    holding.start()
+    with pipe.open("wb"):  # returns when the first request reads it
+        assert status(live) == 200
+        waiting.start()
+        wait_until(lambda: status(live) == 503)
+    wait_until(lambda: status(live) == 200)
+    holding.join()
+    waiting.join()
+
+
 def test_requests_that_wait_in_vain_end_the_liveness(
     server: tuple[str, str, subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     web, live, _ = server
-    waiting = [threading.Thread(target=status, args=[f"{web}{path}"]) for path in ("/wait", "/")]
-    waiting[0].start()
-    assert status(live) == 200
-    waiting[1].start()
-    wait_until(lambda: status(live) == 503)
-    (tmp_path / "pipe").write_bytes(b"")
-    wait_until(lambda: status(live) == 200)
-    for thread in waiting:
-        thread.join()
+    stall(web, live, tmp_path / "pipe")
     assert status(live.replace("/live", "/other")) == 404
 
 
@@ -84,14 +89,7 @@ def test_workers_of_a_reload_are_watched_too(server: tuple[str, str, subprocess.
     before = children_of(process.pid)  # the listener and the worker
     process.send_signal(signal.SIGHUP)
     wait_until(lambda: len(now := children_of(process.pid)) == 2 and len({*now} - {*before}) == 1)
-    waiting = [threading.Thread(target=status, args=[f"{web}{path}"]) for path in ("/wait", "/")]
-    for thread in waiting:
-        thread.start()
-    wait_until(lambda: status(live) == 503)
-    (tmp_path / "pipe").write_bytes(b"")
-    wait_until(lambda: status(live) == 200)
-    for thread in waiting:
-        thread.join()
+    stall(web, live, tmp_path / "pipe")
 
 
 def test_the_listener_ends_with_the_server_however_that_ends(
