@@ -77,7 +77,7 @@ def has_come(turn: RotationSeen, *, by: HistoryRow) -> bool:
 def _seen(buckets: Sequence[BucketHistory]) -> list[tuple[RotationSeen, HistoryRow, HistoryRow]]:
     """Return changes of fingerprint between charted runs of one place, with both runs. Logs have none.
 
-    A server that names nothing has a stack for each run, and nobody knows whether it changed.
+    A server that names nothing has a stack for each run, and whether it changed is unknown.
     """
     by_place: dict[tuple[str, str], list[HistoryRow]] = {}
     for bucket in buckets:

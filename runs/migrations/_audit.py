@@ -165,13 +165,13 @@ DECLARE
     table_owner name := (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID);
     context jsonb := '{{}}';
 BEGIN
-    IF TG_OP = 'INSERT' THEN  -- whoever adds a line does not choose its time and place
+    IF TG_OP = 'INSERT' THEN  -- the database chooses a line's time and place
         IF current_user <> table_owner AND NEW.act <> ALL ('{{{",".join(EVENTS)}}}') THEN
             RAISE EXCEPTION 'Only triggers write lines of %; an account adds security events.', NEW.act
                 USING ERRCODE = 'insufficient_privilege';
         END IF;
         IF NEW.actor = '' THEN
-            -- An account that may add no line, as a worker's, names nobody either.
+            -- An account that may add no line, as a worker's, may name no actor.
             IF has_table_privilege(session_user, TG_RELID, 'INSERT') THEN
                 context := coalesce(nullif(current_setting('evalboard.actor', true), ''), '{{}}')::jsonb;
             END IF;

@@ -20,5 +20,5 @@ class Command(BaseCommand):
             raise CommandError("A link is signed with EVALBOARD_SECRET_KEY: set it to what the web server has.")
         try:
             self.stdout.write(write_link(name=name))
-        except NotFound as nobody:
-            raise CommandError(f"{nobody.detail} add_person lets them in.") from nobody
+        except NotFound as unknown:
+            raise CommandError(f"{unknown.detail} add_person lets them in.") from unknown
