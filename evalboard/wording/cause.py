@@ -25,7 +25,7 @@ REASONS = Messages(
             "one_seed": "Both sides had the same seed, but the logits moved. An ignored seed or noise may be the "
             "cause. Run the seed probe.",
             "sampled": "Two tokens were almost equally likely, and sampling chose differently.",
-            "drawn": "A less likely token was sampled, so its logprob explains nothing.",
+            "drawn": "A less likely token was sampled. Its logprob cannot tell why the answers parted.",
             "unknown_temperature": "A less likely token was chosen. The temperature is unknown, so it may have been "
             "sampled.",
             "no_alternatives": "One side lists no alternatives at the flip. Its choice may not have been the most "
@@ -121,10 +121,10 @@ def explain_at_flip(choices: Sequence["ForcedFlip"], *, near: float | None) -> s
 
 def _searched(side: str, n_beside: int | None) -> str:
     if n_beside is None:
-        return f"The {side}'s batch is unknown"
+        return f"The batch of the {side} is unknown"
     if not n_beside:
-        return f"The {side}'s answer was decoded at batch size 1"
-    return write("{n:response} in the {side}'s batch {n:has|have} no such text", n=n_beside, side=side)
+        return f"The answer of the {side} was decoded at batch size 1"
+    return write("Of {n:response} in the batch of the {side}, none has this text", n=n_beside, side=side)
 
 
 def name_changes(facts: Facts) -> str:
@@ -262,11 +262,12 @@ def _silent_change(cause: Cause) -> str:
 
 def _seed_ignored(cause: Cause) -> str:
     facts = cause.evidence
-    moved = "the same probabilities"
+    same, rare = "the same probabilities", ""
     if facts["moved_by"]:
-        moved = "almost the same probabilities, as chance does in fewer than 1 of 1,000 pairs"
-    at = f"With seed {facts['seed']}, position {facts['flip']}"
-    return f"The seed was ignored. {at} was sampled differently from {moved}."
+        same = "almost the same probabilities"
+        rare = " If the server used the seed, fewer than 1 of 1,000 pairs would do that."
+    at = f"Both sides had seed {facts['seed']} and {same} at position {facts['flip']}"
+    return f"The seed was ignored. {at}, but drew different tokens.{rare}"
 
 
 def _whitespace(cause: Cause) -> str:

@@ -336,14 +336,15 @@ def _identity_assumed(facts: Facts) -> str:
     """
     # canaries: {"endpoint", "state"} each.
     who, hours = " and the ".join(facts["sides"]), _hours(facts["hours"])
-    text = f"The stack of the {who} is unknown. Both sides alternated within {hours}, so we assume the same server."
+    assumed = f"Both sides alternated within {hours}, so we assume that the same server answered both."
+    text = f"The stack of the {who} is unknown. {assumed}"
     if not facts["canaries"]:
-        return f"{text} No canary ran in that time."
+        return f"{text} No canary probe ran in that time."
     canaries = [f"{each['endpoint']} {STATES['canary'][each['state']].word.lower()}" for each in facts["canaries"]]
     doubt = ""
     if any(each["state"] in MOVED_CANARIES for each in facts["canaries"]):
-        doubt = " A canary probe noticed a change. Find out what changed before you sign."
-    return f"{text} Canaries in that time: {'; '.join(canaries)}.{doubt}"
+        doubt = " So this may be wrong. Find out what changed before you sign."
+    return f"{text} Canary probes in that time: {'; '.join(canaries)}.{doubt}"
 
 
 def _hours(hours: float) -> str:

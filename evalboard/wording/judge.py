@@ -13,7 +13,8 @@ JUDGING = Messages(
     {
         ("judge", "asserts"): {
             "begins": "All answers are in. The judge {endpoint} begins within 15 seconds.",
-            "waits": "All answers are in. It waits for its judge: {n_done:,} of {n:,} judgements in run {judge_run}.",
+            "waits": "All answers are in. It waits for its judge: {n_done:,} of {n:,} judgements are done, "
+            "in run {judge_run}.",
             "judged": "{endpoint} judged it: {n:judgement}, {n_tokens:token} written.",
             "judged_in_part": "{endpoint} gave {n_done:,} of {n:,} judgements, {n_tokens:token} written.",
             "failed": "{error}",

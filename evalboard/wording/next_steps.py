@@ -110,7 +110,7 @@ def _larger_suite(facts: Facts) -> str:
     """
     if facts["needed"]:
         return f"Use a larger suite: {cases_needed(facts['needed'], facts.get('n_cases', 0))}."
-    return "Use a larger suite. Four times the cases halve the interval."
+    return "Use a larger suite. With four times as many cases, the interval is half as wide."
 
 
 def _second_run(facts: Facts) -> str:

@@ -37,7 +37,7 @@ SHARES = Messages(
             "all_of_it": "Noise moves this score by at most ±{most} points ({level:share}). All of {change} "
             "points may be noise."
         },
-        ("near_tie", "asserts"): {"near_ties": "Near ties moved {near_ties:signed} points."},
+        ("near_tie", "asserts"): {"near_ties": "Near ties account for {near_ties:signed} points."},
         ("near_tie", "allows"): {"near_ties_are_noise": "Noise alone can decide a near tie."},
     },
 )

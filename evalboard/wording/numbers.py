@@ -190,8 +190,8 @@ def in_words(n: int, one: str = "one") -> str:
 
 
 def about(n: float) -> str:
-    """Write an expected number of things: "about 3", "fewer than one"."""
-    return "fewer than one" if n < 0.95 else f"about {n:,.0f}"
+    """Write an expected number of things: "about 3", "about 0.4", "fewer than 0.1"."""
+    return "fewer than 0.1" if n < 0.05 else f"about {fixed(n, 1)}" if n < 0.95 else f"about {n:,.0f}"
 
 
 def listed(parts: Sequence[str], last: str = "and") -> str:

@@ -34,6 +34,9 @@ OUTCOMES = Messages(
             "marks": "Expect {n:about} of these by chance.",
             "none_beyond": "No case is beyond chance.",
         },
+        ("chance", "unknown"): {
+            "one_repeat": "A side has one repeat, so which of these are chance is not known.",
+        },
         ("load", "allows"): {"under_load": UNDER_LOAD},
         ("repeats", "asserts"): {
             "targeted": "Targeted repeats count only in a release's verdict: {parts:list}.",
@@ -48,7 +51,7 @@ def count_changes(parts: "CaseParts", outcomes: "OutcomeCounts | None") -> str:
     counts = (
         (parts.broken, "broke", outcomes),
         (parts.fixed, "fixed", outcomes),
-        (parts.unstable, "unstable", outcomes),
+        (parts.unstable, "unstable", outcomes and is_chance_known(outcomes)),
         (parts.changed, "with another score", None),
         (parts.other_text, "with another answer (same score)", None),
         (parts.same_text, "with the same answer", None),
@@ -80,13 +83,18 @@ def explain_passes(sides: "ComparedSides", cases: "Iterable[CaseOutcome]") -> st
     return OUTCOMES.write("samples") if is_short else ""
 
 
+def is_chance_known(changed: "OutcomeCounts | CasesChanged") -> bool:
+    """Return whether repeats show what a case does by chance, as one repeat on a side does not."""
+    return bool(changed.is_in_every_repeat) or None not in (changed.broken_by_chance, changed.fixed_by_chance)
+
+
 def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:
-    """Say how many cases would change by chance, "" where that is not known."""
+    """Say how many cases would change by chance, or that one repeat does not show it."""
     if changed.is_in_every_repeat:
         return OUTCOMES.write("in_every_repeat")
     broken, fixed = changed.broken_by_chance, changed.fixed_by_chance
     if broken is None or fixed is None:
-        return ""
+        return OUTCOMES.write("one_repeat")
     return OUTCOMES.write("by_chance", broken=broken.n_expected, fixed=fixed.n_expected)
 
 

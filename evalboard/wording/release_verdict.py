@@ -116,11 +116,12 @@ def _regression(facts: Facts) -> str:
 def _not_settled(facts: Facts) -> str:
     if "n_gates" in facts:  # a drop among several suites: facts["alone"] is what its gate alone would say
         return write(
-            "Alone, this suite would be {word}. With {n_gates} suites, one can look bad by chance, so a drop is not "
-            "proven (Holm's correction). {changed}",
+            "{changed} Alone, this suite would be {word}. With {n_gates} suites, one can look this bad by chance. "
+            "Allowing for that (Holm's correction), a drop larger than the {accepted} is not proven.",
             word=verdict_name("no_ship"),
             n_gates=facts["n_gates"],
             changed=_changed(facts["alone"]["facts"]),
+            accepted=accepted(facts["alone"]["facts"]),
         )
     return f"{_claimed('not_settled', facts)} {_what_decides(facts)}"
 

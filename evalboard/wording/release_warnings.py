@@ -184,7 +184,8 @@ def nothing_caches(facts: Facts) -> str:
 def noisy_bucket(facts: Facts) -> str:
     """under `paired`: a range is over the limit"""
     parts = [f"the {name}'s range is {range5(facts, name)}" for name in facts["noisy"]]
-    return f"{capital(listed(parts))}. The range limit is {limit_points(facts['guard'])}."
+    limit = limit_points(facts["guard"])
+    return f"{capital(listed(parts))}. The range limit is {limit}. The verdict compares case by case, so it holds."
 
 
 @warns("noise", must_act="operator", subject="noise")
@@ -255,7 +256,7 @@ def reach_wide(facts: Facts) -> str:
 
     Not said where `concentrated` is
     """
-    return f"On new cases, a drop of {points(-facts['reach_low'])} points cannot be ruled out."
+    return f"On cases outside this suite, a drop of {points(-facts['reach_low'])} points cannot be ruled out."
 
 
 @warns("luck", must_act="author", subject="new_cases", strength="unknown")
@@ -318,7 +319,8 @@ def pins_broken(facts: Facts) -> str:
     """a run was not decoded as its profile requires"""
     pins = facts["pins"]
     more = f" and {len(pins) - PINS_NAMED} more" if len(pins) > PINS_NAMED else ""
-    return f"{_who(facts)} broke pins of its profile: {', '.join(pins[:PINS_NAMED])}{more}."
+    broken = f"{', '.join(pins[:PINS_NAMED])}{more}"
+    return f"{_who(facts)} broke pins of its profile: {broken}. So its answers may vary more than the profile promises."
 
 
 @warns("answers", must_act="operator", subject="backends")

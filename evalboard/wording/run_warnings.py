@@ -209,7 +209,9 @@ def not_greedy(run: WarnedRun) -> Iterator[str]:
     """
     if run.not_greedy:
         n, total = run.not_greedy
-        text = "At temperature 0, {n:,} of {total:answer} {n:has|have} a less likely token. Repeats count as samples."
+        text = (
+            "At temperature 0, {n:,} of {total:answer} {n:has|have} a less likely token. Repeats are judged as samples."
+        )
         yield write(f"Decoding was not greedy. {text}", n=n, total=total)
 
 

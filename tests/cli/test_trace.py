@@ -227,6 +227,7 @@ def test_what_a_server_refuses_is_left_out_and_the_log_says_so(call: Call, suite
     assert (code, "shift" in err) == (FAILED, True)  # nothing to judge by is no green
 
 
+@pytest.mark.server  # waits out pauses of seconds
 def test_a_server_that_answers_no_call_leaves_no_file(call: Call, suite: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     with ScriptedServer() as server:
@@ -246,6 +247,7 @@ def test_a_server_whose_answers_cannot_be_read_leaves_the_reason(call: Call, sui
     assert "holds 0 of 6 answers. 6 calls failed; each has a line with the reason. The first: The answer is no" in out
 
 
+@pytest.mark.server  # waits out pauses of seconds
 def test_a_server_that_stops_answering_leaves_a_reason_for_every_call(call: Call, suite: Path, tmp_path: Path) -> None:
     def die(received: Received) -> Reply:
         return ok() if received.number < 3 else Reply(how="reset")

@@ -251,11 +251,11 @@ def test_what_is_unknown_may_be_assumed_within_a_window_and_that_is_written_down
     assert comparability.allows_comparing(blocks)
     assert words_of(blocks[0]) == (
         "The stack of the baseline and the candidate is unknown. Both sides alternated within 90 minutes, so we "
-        "assume the same server. Canaries in that time: mini stable."
+        "assume that the same server answered both. Canary probes in that time: mini stable."
     )
     alone = comparability.find_blocks(unknown, unknown, treatment, window={"hours": 7.0, "canaries": []})
     assert words_of(alone[0]).endswith(
-        "alternated within 7 hours, so we assume the same server. No canary ran in that time."
+        "alternated within 7 hours, so we assume that the same server answered both. No canary probe ran in that time."
     )
 
 

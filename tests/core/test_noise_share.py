@@ -77,6 +77,6 @@ def test_the_sentence_adds_up_and_never_calls_too_much_a_change(difference: floa
 def test_where_nothing_was_measured_the_reason_is_said_and_what_near_ties_moved() -> None:
     assert sentence(-1.2, None, "one_repeat") == "Noise was not measured. It takes two repeats on one side."
     assert sentence(0.01, None, "one_draw", 0.34) == (
-        "All repeats were identical, so noise under other batching was not measured. Near ties moved +0.3 points. "
-        "Noise alone can decide a near tie."
+        "All repeats were identical, so noise under other batching was not measured. "
+        "Near ties account for +0.3 points. Noise alone can decide a near tie."
     )

@@ -58,7 +58,7 @@ def near_ties_beyond_chance() -> None:
     known = {"broken": 3, "fixed": 0, "unstable": 0, "broken_by_chance": by_chance, "is_in_every_repeat": False}
     report = write_summary(outcomes=known)
     explain_marks(ByChance(**by_chance))
-    assert "Near ties moved −3.0 points." in report.noise_share.text
+    assert "Near ties account for −3.0 points." in report.noise_share.text
 
 
 def near_ties_in_every_repeat() -> None:
@@ -144,7 +144,7 @@ def test_a_stack_that_is_judged_needs_the_same_model_and_does_not_claim_it() -> 
 
 
 def test_what_speaks_against_a_ship_is_on_its_first_screen() -> None:
-    text = "On new cases, a drop of 3.9 points cannot be ruled out."
+    text = "On cases outside this suite, a drop of 3.9 points cannot be ruled out."
     warnings = (staged.warning("reach_wide", text), staged.warning("one_process", "Known.", severity="info"))
     shipped = staged.of_kind("ship").model_copy(update={"warnings": warnings})
     assert [each.text for each in reservations(shipped)] == [text]

@@ -20,6 +20,8 @@ from tests.oidc_provider import CLIENT_ID, CLIENT_SECRET, Provider, provider
 ADA = {"sub": "248289761001", "preferred_username": "ada", "email": "ada@example.com", "name": "Ada"}
 ROLES = "ml=engineer, release=release manager, eval-admins=admin"
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(scope="module")
 def own_database() -> Iterator[str]:

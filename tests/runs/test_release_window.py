@@ -84,7 +84,7 @@ def test_two_that_took_turns_are_judged_as_services_and_it_is_said_what_is_assum
     (warning,) = [each for each in document(release)["warnings"] if each["code"] == "identity_assumed"]
     assert document(release)["verdict"] == "ship"
     assert "within 100 minutes" in warning["text"]
-    assert warning["text"].endswith("Canaries in that time: mini stable.")
+    assert warning["text"].endswith("Canary probes in that time: mini stable.")
     assert "service_judged" in codes(document(release)["warnings"])
 
 

@@ -157,7 +157,7 @@ def test_a_run_waits_for_its_judge_and_says_so(servers: tuple[ScriptedServer, Sc
     reconcile()
     judge_run = JudgingRecord.objects.get(run=run).judge_run
     assert judge_run is not None
-    waiting = f"All answers are in. It waits for its judge: 0 of 18 judgements in run {judge_run.pk}."
+    waiting = f"All answers are in. It waits for its judge: 0 of 18 judgements are done, in run {judge_run.pk}."
     assert run_report(run.pk).waiting == waiting
     until = datetime(2099, 1, 1, 7, 2, 11, tzinfo=UTC)
     paused = EndpointRecord.objects.filter(slug="jury")

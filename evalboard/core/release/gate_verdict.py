@@ -50,7 +50,7 @@ from evalboard.core.release.gate import (
 
 DOCUMENT_VERSION = 1
 # Changed whenever the same inputs would give another verdict, another number, or other words.
-VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.24"
+VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.25"
 FIRST_VERDICT_RULES = "verdict 1.1"  # of documents that do not name theirs
 Json = dict[str, Any]
 UNSTORED = ("p_change", "logged", "is_judged", "later_looks")  # fields of a verdict that no document has
