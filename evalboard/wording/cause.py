@@ -16,7 +16,8 @@ REASONS = Messages(
     "cause.unknown",
     {
         ("cause", "unknown"): {
-            "same_prompt": "The prompt of this case is the same. Where the prompt is judged, only texts are compared.",
+            "same_prompt": "Unknown: the prompt of this case is the same. Where prompts are judged, only "
+            "texts are compared.",
             "no_logprobs": "Unknown: there are no logprobs. Compare the fingerprints.",
             "text": "The texts differ though every token is the same.",
             "prompts": "The answers differ early, by more than noise. The prompts are unknown: they may differ, or the "
@@ -71,7 +72,7 @@ NOTES = Messages(
         ("cause", "asserts"): {
             "in_reasoning": "They differ inside the thinking, from token {at:,} of {n_tokens}.",
             "larger_shifts": "The logits moved more than noise explains in {n_cases:,} of {n_read:case}.",
-            "established": "{n:other case} {n:differs|differ} for an established cause.",
+            "established": "{n:other case} {n:differs|differ} for a known cause.",
         },
         ("next", "advises"): {"replay": "To see whether it happens again: {command}"},
         ("leak", "asserts"): {
@@ -305,7 +306,7 @@ def _constrained(cause: Cause) -> str:
 
 def _sampler_fault(cause: Cause) -> str:
     at = [
-        f"the {side} chose a less likely token at position {cause.evidence[f'not_greedy_{side}']}"
+        f"the {side} did not choose its most likely token at position {cause.evidence[f'not_greedy_{side}']}"
         for side in ("baseline", "candidate")
         if f"not_greedy_{side}" in cause.evidence
     ]

@@ -197,14 +197,14 @@ def _model_changed(facts: Facts) -> str:
 
 
 def _rebaseline(facts: Facts) -> str:
-    text = f"Another stack served the same model ({_moved(facts)})."
+    text = f"Both sides served the same model on different stacks ({_moved(facts)})."
     moved = {each["field"] for each in facts["moved"] if None not in (each["baseline"], each["candidate"])}
     if any(field.endswith("_code") and field.removesuffix("_code") not in moved for field in moved):
         text = f"{text} The versions are the same and the engine code differs."
     if facts.get("is_prompt_judged"):
         return f"{text} The change may come from the stack, not from the prompt. Run both prompts on one stack."
-    more = "To judge a model, run the baseline again on today's stack."
-    return f"{text} The change may come from the stack, not from the model. {more}"
+    more = "To judge another model, run the baseline again on today's stack."
+    return f"{text} So a change comes from the stack or from noise. {more}"
 
 
 def _batch_class(facts: Facts) -> str:

@@ -21,7 +21,7 @@ FOR_BLOCKS = Messages(
     "step_for",
     {
         ("next", "advises"): {
-            "mixed_fingerprint": "Run that side again so that one bucket serves all of it.",
+            "mixed_fingerprint": "Run that side again, with one backend for all of its answers.",
             "model_changed": "Run the same model on both sides.",
             "batch_class": batch_alike,
             "stack_changed": f"{SAME_STACK}, or judge model and stack together.",

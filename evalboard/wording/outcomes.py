@@ -21,7 +21,7 @@ OUTCOMES = Messages(
     {
         ("change", "asserts"): {
             "counts": "Of {n:case}: {parts}.",
-            "broke": f"mean score fell by {CHANGED:g} or more",
+            "broke": f"mean score over repeats fell by {CHANGED:g} or more",
             "moved": f"Broken or fixed: a case’s mean score fell or rose by {CHANGED:g} or more.",
             "by_metric": "The change is by {metric}, not by these counts.",
         },

@@ -329,7 +329,7 @@ def several_buckets(facts: Facts) -> str:
     # buckets: [share, backend, batch class, points or None] of each, the largest share first.
     parts = []
     for share, backend, batch_class, score in facts["buckets"]:
-        scored = "" if score is None else f", {points(score)} points"
+        scored = ", no score of its own" if score is None else f", {points(score)} points"
         parts.append(f"{100 * share:.0f} % by backend {backend} ({name_batching(batch_class)}{scored})")
     return f"{_who(facts)} was answered by {len(parts)} buckets, each scored separately: {', '.join(parts)}."
 

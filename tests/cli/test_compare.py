@@ -65,7 +65,7 @@ def test_what_forbids_to_compare_is_said_and_is_no_failure(evalboard: Call, tran
     baseline, candidate = judged.run(), judged.run(by=build.process(build.bucket("bfloat16")))
     done = evalboard("compare", str(baseline.pk), str(candidate.pk))
     assert (done.returncode, ", not comparable. http" in done.stdout) == (0, True)
-    assert "not comparable: Another stack served the same model" in done.stdout
+    assert "not comparable: Both sides served the same model" in done.stdout
 
 
 @pytest.mark.nightly

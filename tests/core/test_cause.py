@@ -107,7 +107,7 @@ def test_a_planted_sampler_that_does_not_take_the_top_is_named_where_it_happened
     cause = named(find_divergence(trace, with_choice(trace, position, 1)), text="The dog.")
     assert cause.code == "sampler_fault"
     assert cause.evidence == {"not_greedy_candidate": position, "flip": position}
-    assert f"the candidate chose a less likely token at position {position}" in explain_cause(cause)
+    assert f"the candidate did not choose its most likely token at position {position}" in explain_cause(cause)
 
 
 @pytest.mark.parametrize(

@@ -313,7 +313,7 @@ def test_cases_that_moved_further_than_noise_are_counted_and_nothing_is_made_of_
     report = comparison_report(compare(baseline=runs[0].pk, candidate=runs[1].pk).pk)
     assert report.larger_shifts is not None
     assert report.larger_shifts.text == (
-        "The logits moved more than noise explains in 24 of 399 cases. 1 other case differs for an established cause."
+        "The logits moved more than noise explains in 24 of 399 cases. 1 other case differs for a known cause."
     )
 
 
