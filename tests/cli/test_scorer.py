@@ -29,7 +29,7 @@ from worker.runner import Runner
 
 Call = Callable[..., "CompletedProcess[str]"]
 TESTED = """\
-Run 1 would have 100.0 points with command folded in place of exact: +33.3 from 66.7.
+Run 1 would have 100.0 points with command folded (digest) in place of exact: +33.3 from 66.7.
 1 case would change. One of 3 cases is 33.3 points.
   scorer  1 case  +33.3 points
 
@@ -61,7 +61,8 @@ def test_what_a_scorer_would_change_is_printed_once_a_worker_has_scored(
 ) -> None:
     meanwhile = [("scoring, 0 of 1 repeats. All responses are there.", worker.work)]
     tested = evalboard("scorer", "test", "colours", "--scorer", "folded", meanwhile=meanwhile)
-    assert (tested.returncode, tested.stdout.replace(f"Run {run.pk}", "Run 1")) == (0, TESTED)
+    printed = re.sub(r"\([0-9a-f]{8}\)", "(digest)", tested.stdout.replace(f"Run {run.pk}", "Run 1"))
+    assert (tested.returncode, printed) == (0, TESTED)
     as_json = json.loads(evalboard("scorer", "test", "colours", "--scorer", '{"kind": "contains"}', "--json").stdout)
     assert (as_json["waiting"], as_json["n_cases"], as_json["cases"]) == (False, 0, [])
 
@@ -101,7 +102,7 @@ def test_a_scorer_is_adopted_by_its_name_and_pushed_with(
     evalboard: Call, run: RunRecord, worker: Runner, tmp_path: Path
 ) -> None:
     adopted = evalboard("scorer", "adopt", "colours", "--scorer", "folded")
-    assert adopted.stdout.startswith("colours v2 stored, scored by command folded. http://")
+    assert adopted.stdout.startswith("colours v2 stored, scored by command folded (")
     (tmp_path / "towns.csv").write_text("prompt,target\nCapital of Norway?,Oslo\n")
     pushed = json.loads(evalboard("suite", "push", str(tmp_path / "towns.csv"), "--scorer", "folded", "--json").stdout)
     assert (pushed["scorer"]["default"]["name"], len(pushed["scorer"]["default"]["digest"])) == ("folded", 64)
