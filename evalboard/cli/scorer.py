@@ -204,8 +204,8 @@ def _score(value: float | None) -> str:
 
 def _short(text: Any, *, quoted: bool = False) -> str:
     """Return one line of a text. quoted: as JSON where a line would fold its spaces."""
-    words = " ".join(str(text or "").split())
-    if quoted and text and words != text:
+    words = " ".join(str(text or "").splitlines())
+    if quoted and text and " ".join(words.split()) != text:
         words = json.dumps(text, ensure_ascii=False)
     words = printable(words)
     return words if len(words) <= MAX_SHOWN else f"{words[:MAX_SHOWN]}…"

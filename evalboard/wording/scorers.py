@@ -25,6 +25,7 @@ RESCORED = Messages(
         },
         ("score", "unknown"): {
             "unknown": "Run {run} has no single score with {scorer}; its cases are scored one by one.",
+            "none": "Run {run} has no scores by {scorer} to compare with those by {own}.",
             "unscored": "{n:case} would have no score.",
         },
     },
@@ -48,10 +49,10 @@ def describe_rescored(rescored: "RescoredRun", own: str) -> tuple[str, ...]:
     name = name_scorer(rescored.spec)
     name = f"{name} ({rescored.scorer.digest[:DIGEST_CHARS]})" if name == own else name
     known = {"run": rescored.run, "scorer": name, "own": own}
-    if not rescored.n_cases:
-        return (RESCORED.write("same", known),)
-    lines = []
     pairs = [pair for pair in zip(rescored.before, rescored.after, strict=True) if None not in pair]
+    if not rescored.n_cases:
+        return (RESCORED.write("same" if pairs else "none", known),)
+    lines = []
     if rescored.points is None or not pairs:
         lines.append(RESCORED.write("unknown", known))
     else:

@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from subprocess import CompletedProcess
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from evalboard.cli.scorer import _short
 from evalboard.cli.scorer_files import write_program
 from evalboard.core.scoring import check_spec, read_reply
 from evalboard.scorers import serve
+from evalboard.wording.scorers import describe_rescored
 from runs.models import EndpointRecord, RunRecord
 from runs.run import cancel_run
 from runs.suites import push_suite, rescore_run
@@ -78,6 +81,17 @@ def test_why_answers_stay_unscored_is_printed_whole(
     tested = evalboard("scorer", "test", "colours", "--scorer", "forking", meanwhile=meanwhile)
     assert "3 cases would have no score.\n  Unscored: The scorer forking ended." in tested.stdout
     assert "fork" in tested.stdout.splitlines()[3].rpartition("It wrote: ")[2], "the end of its words is there"
+
+
+def test_a_run_without_scores_by_a_scorer_is_not_called_the_same() -> None:
+    known = {"run": "7", "spec": {"default": {"kind": "exact"}}, "before": (100.0,), "after": (None,), "n_cases": 0}
+    named: Any = SimpleNamespace(scorer=SimpleNamespace(digest="ab" * 32), **known)
+    assert describe_rescored(named, "contains") == ("Run 7 has no scores by exact to compare with those by contains.",)
+
+
+def test_spaces_of_answers_and_reasons_are_seen_in_a_table() -> None:
+    assert (_short("Town   1\n", quoted=True), _short("Town 1", quoted=True)) == ('"Town   1\\n"', "Town 1")
+    assert _short("got 'a  b',\nnot 'a b'") == "got 'a  b', not 'a b'"
 
 
 def test_a_judge_scores_a_run_once_more(evalboard: Call, run: RunRecord, worker: Runner, settings: Any) -> None:
