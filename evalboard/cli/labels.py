@@ -80,7 +80,7 @@ def _render(shown: "RunLabels") -> str:
     for line in shown.scorers:
         measured = line.agreement
         cells = (
-            f"{line.scorer.digest[:8]}{' (own)' if line.scorer.is_own else ''}",
+            f"{line.scorer.name}{' (own)' if line.scorer.is_own else ''}",
             wording.kappa(measured.kappa, measured.kappa_interval),
             wording.rate(measured.true_positive, measured.true_positive_interval),
             wording.rate(measured.false_positive, measured.false_positive_interval),

@@ -195,13 +195,17 @@ def _case_cells(case: "RescoredCase") -> tuple[str, ...]:
     place = next(at for at, pair in enumerate(zip(case.before, case.after, strict=True)) if pair[0] != pair[1])
     scores = f"{_score(case.before[place])} → {_score(case.after[place])}"
     moved = "–" if case.points is None else signed(case.points)
-    return case.case, moved, scores, _short(case.answer), _short(case.reason_after)
+    return case.case, moved, scores, _short(case.answer, quoted=True), _short(case.reason_after)
 
 
 def _score(value: float | None) -> str:
     return "–" if value is None else f"{fixed(value, 2)}".rstrip("0").rstrip(".")
 
 
-def _short(text: Any) -> str:
-    words = printable(" ".join(str(text or "").split()))
+def _short(text: Any, *, quoted: bool = False) -> str:
+    """Return one line of a text. quoted: as JSON where a line would fold its spaces."""
+    words = " ".join(str(text or "").splitlines())
+    if quoted and text and " ".join(words.split()) != text:
+        words = json.dumps(text, ensure_ascii=False)
+    words = printable(words)
     return words if len(words) <= MAX_SHOWN else f"{words[:MAX_SHOWN]}…"

@@ -306,6 +306,7 @@ class ScorerNamed(Contract):
 
 
 class ScorerOfRun(ScorerNamed):
+    name: Annotated[str, says(description="its kind; of a scorer of your own with its name and its code's digest")]
     is_own: bool
 
 

@@ -68,11 +68,11 @@ class RescoredRun(Contract):
     range_after: Range | None
     points: Annotated[
         float | None,
-        says(description="by which the mean of the repeats moves; null where several buckets served the run"),
+        says(description="by which the score moves, over cases that both score; null where several buckets served it"),
     ]
     n_cases: Annotated[int, says(minimum=0, description="whose score changes in some repeat")]
     n_unscored: Annotated[int, says(minimum=0, description="of those, cases that it leaves unscored")]
-    points_per_case: Points
+    points_per_case: Annotated[Points, says(description="of those that both scorers score")]
     n_scored: int = page_only  # repeats that have its scores
 
     @property

@@ -50,6 +50,8 @@ OTHER_CAUSES = Messages(
             "scorer_changed": "The scorers differ",
             "judge_changed": "The judge changed",
             "params_changed": "The sampling settings differ",
+            "scorer_shared": "The new scorer judges both sides",
+            "judged_again": "The newest judging counts",
         },
         ("noise", "denies"): {
             "ship": "A drop over your limit is unlikely",

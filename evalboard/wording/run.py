@@ -331,6 +331,18 @@ def _judging(facts: Facts) -> str:
     return f"{text} {describe_pause(**facts['pause'], endpoint=facts['endpoint'])}"
 
 
+def _no_scorer(facts: Facts) -> str:
+    """Name the scorer that no worker has.
+
+    instead: what workers have under its name, or why they cannot use that.
+    """
+    instead = f"; they have {listed(facts['instead'])}" if facts.get("instead") else ""
+    return (
+        f"All responses are there. No worker that runs has the scorer {listed(facts['names'])}{instead}. "
+        "Install it on one; it looks again every 15 seconds."
+    )
+
+
 def _queued(facts: Facts) -> str:
     at_work = ", all busy with other runs" if facts["are_busy"] else ""
     text = f"Waits for a worker of pool {facts['pool']} ({facts['n_alive']} active{at_work})."
@@ -417,8 +429,7 @@ WAITING = Messages(
             "endpoint_rests": lambda facts: describe_pause(
                 n_failures=facts.get("n_failures", 0), reason=facts["reason"], until=facts["until"]
             ),
-            "no_scorer": "All responses are there. No worker that runs has the scorer {names:list}. "
-            "Install it on one; it looks again every 15 seconds.",
+            "no_scorer": _no_scorer,
             "scoring": "All responses are there. A worker scores them with {names:list}: {n_done:,} of {n:,}.",
             "judging": _judging,
             "paused": lambda facts: f"The engine did not start. Next try {clock(facts['until'])}.",

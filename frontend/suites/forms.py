@@ -9,7 +9,7 @@ from evalboard.contract.catalogue import Endpoint
 from evalboard.contract.suite import OwnScorer
 from evalboard.contract.suite_limits import MAX_TITLE_CHARS, MAX_TOKENS
 from evalboard.core.errors import InvalidInput
-from evalboard.core.scoring import EXAMPLES
+from evalboard.core.scoring import EXAMPLES, JUDGE
 from evalboard.core.suite import COLUMNS, SuiteText, decode_suite, read_suite_text
 from evalboard.logged.suites import slug_of
 from frontend.shell.forms import JSONText, PlainForm, endpoint_choices
@@ -43,7 +43,7 @@ class ScorerForm(PlainForm):
             }
             for each in there
         }
-        self._specs |= {kind: {"kind": kind} for kind in EXAMPLES}
+        self._specs |= {kind: {"kind": kind} for kind in (*EXAMPLES, JUDGE.name)}
         choices: dict[str, Any] = self.fields
         choices["scorer"].choices = [(name, name) for name in self._specs]
 

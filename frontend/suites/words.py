@@ -39,6 +39,7 @@ SAID = Messages(
         ("scorers", "unknown"): {
             "absent": "No worker has the scorer {name} ({digest}), so runs of this suite wait for their scores. "
             "Install it on a worker; it looks again every 15 seconds.",
+            "other": "Workers have {others:list} under this name. Try it on a run, and adopt it.",
         },
         ("score", "unknown"): {"no_score": "No run of this suite has a score yet."},
         ("score", "asserts"): {
@@ -213,13 +214,20 @@ def describe_standing(suite: SuiteVersion, there: Sequence[OwnScorer]) -> Scorer
     """Say what scores a suite's newest version. there: the teams' own scorers that workers have."""
     plan, known = suite.scorer_plan, {each.digest for each in there}
     n_own = len(plan["cases"])
-    lines = [SAID.write("options", options=describe_options(plan["default"]))] if plan["default"] else []
+    options = describe_options(plan["default"]).rstrip(".")  # a judge's template ends with a stop of its own
+    lines = [SAID.write("options", options=options)] if plan["default"] else []
     if n_own:
         lines.append(SAID.write("cases", n=n_own))
     lacking = {spec["digest"]: spec["name"] for spec in external_specs(plan) if spec["digest"] not in known}
-    absent = (SAID.write("absent", name=name, digest=each[:DIGEST_CHARS]) for each, name in sorted(lacking.items()))
+    absent = (_absent(name, digest, there) for digest, name in sorted(lacking.items()))
     claim = SAID.write("default", scorer=name_scorer(plan), n=suite.n_cases - n_own) if plan["default"] else ""
     return ScorerStanding(claim, " ".join(lines), tuple(absent))
+
+
+def _absent(name: str, digest: str, there: Sequence[OwnScorer]) -> str:
+    text = SAID.write("absent", name=name, digest=digest[:DIGEST_CHARS])
+    others = [each.digest[:DIGEST_CHARS] for each in there if each.name == name and each.digest]
+    return f"{text} {SAID.write('other', others=others)}" if others else text
 
 
 def describe_options(spec: Mapping[str, Any] | None) -> str:

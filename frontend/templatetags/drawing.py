@@ -20,6 +20,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.core.answer import split_parts
 from evalboard.core.images import STORED, find_images, prompt_text
+from evalboard.core.scoring import shown
 from evalboard.wording.case import LINKED_IMAGE
 from evalboard.wording.manifest import describe_batching
 from evalboard.wording.numbers import fixed
@@ -63,6 +64,13 @@ def shortened(value: Any, length: int = ADVICE_LENGTH) -> str:
     """Draw one line of at most `length` characters, for tables."""
     text = " ".join(str(value).split())
     return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+@register.filter
+def spaced(value: Any, length: int = ADVICE_LENGTH) -> str:
+    """Draw the same, quoted where a page would fold or drop its spaces."""
+    text = on_one_line(value)
+    return shortened(text, length) if text == " ".join(text.split()) else shown(text, length)
 
 
 @register.filter

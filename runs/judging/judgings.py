@@ -92,6 +92,7 @@ def due_judgings() -> list[int]:
     They have not begun, are cancelled with their run, or their judge's run has ended.
     """
     is_cancelled = Q(run__is_cancel_wanted=True, judge_run__is_cancel_wanted=False)
+    is_cancelled &= ~Q(run__status__in=RunRecord.TERMINAL)
     has_ended = Q(judge_run__status__in=RunRecord.TERMINAL)
     due = open_judgings().filter(is_cancelled | has_ended | Q(judge_run=None))
     return list(due.order_by("pk").values_list("pk", flat=True))
@@ -117,7 +118,7 @@ def advance_judging(judging_id: int) -> bool:
     if record is None:
         return False
     judge_run = record.judge_run
-    if judge_run is not None and record.run.is_cancel_wanted and not judge_run.is_terminal:
+    if judge_run is not None and _is_dropped(record.run) and not judge_run.is_terminal:
         cancel_run(run_id=judge_run.pk)
     with transaction.atomic():
         take_as_long_as_it_takes()
@@ -131,6 +132,11 @@ def advance_judging(judging_id: int) -> bool:
         if record.judge_run.is_terminal:
             return _finish(record, record.judge_run)
     return False
+
+
+def _is_dropped(run: RunRecord) -> bool:
+    """Return whether a run is being cancelled; one that ended so may be judged afterwards."""
+    return run.is_cancel_wanted and not run.is_terminal
 
 
 # Begin
@@ -314,7 +320,7 @@ def _finish(record: JudgingRecord, judge_run: RunRecord) -> bool:
     why = judge_run.failure.strip().partition("\n")[0]
     is_read = any(value is not None for values in given.answers.values() for value in values)
     error = ""
-    if judge_run.status == RunRecord.Status.CANCELLED and record.run.is_cancel_wanted:
+    if judge_run.status == RunRecord.Status.CANCELLED and _is_dropped(record.run):
         error = f"The judge was stopped with run {record.run_id}, which was cancelled."
     elif not is_read and judge_run.status == RunRecord.Status.FINISHED:
         reason = next((each for reasons in given.reasons.values() for each in reasons), "")
@@ -378,7 +384,7 @@ def _end(record: JudgingRecord, judged: Mapping[int, Mapping[int, tuple[float, s
         for repeat, index in _list_answers(record):
             unscored[repeat][index] = (math.nan, reason)
         judged = unscored
-    is_dropped = run.is_cancel_wanted and not run.is_terminal and run.source_id is None
+    is_dropped = _is_dropped(run) and run.source_id is None
     text = error or f"Scored by a judge, with scorer {record.scorer.digest[:8]}."
     level = Event.Level.WARNING if error else Event.Level.INFO
     history.note(run.pk, "judged", text, level=level)

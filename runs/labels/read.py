@@ -11,6 +11,7 @@ from evalboard.contract.labels import AnswerToLabel, LabelledAnswer, RunLabels, 
 from evalboard.contract.run import ScorerOfRun
 from evalboard.core.stats import agreement, corrected_rate
 from evalboard.path_converters import reverse_case
+from evalboard.wording.scorers import name_scorer
 from runs import acts
 from runs.labels.answers import RunAnswers, case_rows, load_run, read_answers
 from runs.models import LabelRecord, ResponseRecord, RunRecord, Scorer
@@ -31,7 +32,7 @@ def run_labels(run_id: int) -> RunLabels:
 def _compare(answers: RunAnswers) -> RunLabels:
     run = answers.run
     scores = answers.read_scores() if answers.n_sampled else {}
-    digests = dict(Scorer.objects.filter(pk__in=scores).values_list("pk", "digest"))
+    scorers = Scorer.objects.in_bulk(scores)
     own = run.suite_version.scorer_id
     return RunLabels(
         run=str(run.pk),
@@ -40,12 +41,13 @@ def _compare(answers: RunAnswers) -> RunLabels:
         n_sampled=int(answers.is_sampled.sum()),
         n_disputed=int(answers.is_disputed.sum()),
         n_people=len(answers.people),
-        scorers=tuple(
-            _hold(answers, ScorerOfRun(id=str(pk), digest=digests[pk], is_own=pk == own), given)
-            for pk, given in scores.items()
-        ),
+        scorers=tuple(_hold(answers, _named(scorers[pk], is_own=pk == own), given) for pk, given in scores.items()),
         url=reverse("run_labels", args=[run.pk]),
     )
+
+
+def _named(scorer: Scorer, *, is_own: bool) -> ScorerOfRun:
+    return ScorerOfRun(id=str(scorer.pk), digest=scorer.digest, name=name_scorer(scorer.spec), is_own=is_own)
 
 
 def _hold(answers: RunAnswers, scorer: ScorerOfRun, judged: NDArray[np.float64]) -> ScorerLabels:

@@ -13,6 +13,7 @@ from evalboard.core.profile import is_serving_known, read_seats
 from evalboard.wording import run as wording
 from evalboard.wording.run import split_code
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
+from evalboard.wording.scorers import name_scorer
 from runs import models
 from runs.catalogue import OneNames
 from runs.models import EngineProcess, Event, JudgingRecord, Priority, RunRecord
@@ -469,10 +470,12 @@ def _scores(facts: RunFacts, *, n_buckets: int) -> tuple[contract.ScoresUnderSco
     for scorer_id, rows in sorted(facts.scores.items(), key=lambda item: (item[0] != own_id, item[0])):
         points = tuple(rows[repeat.index].points if repeat.index in rows else None for repeat in facts.repeats)
         span = run_range(status=status, points=drawn_points(points, n_left_out), n_buckets=n_buckets)
-        digest = next(iter(rows.values())).scorer.digest
+        scorer = next(iter(rows.values())).scorer
         lines.append(
             contract.ScoresUnderScorer(
-                scorer=contract.ScorerOfRun(id=str(scorer_id), digest=digest, is_own=scorer_id == own_id),
+                scorer=contract.ScorerOfRun(
+                    id=str(scorer_id), digest=scorer.digest, name=name_scorer(scorer.spec), is_own=scorer_id == own_id
+                ),
                 repeats=points,
                 range=span if status == RunRecord.Status.FINISHED else None,
                 range_so_far=span,

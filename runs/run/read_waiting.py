@@ -47,11 +47,20 @@ def explain_scoring(scorings: Sequence[ScoringRecord], *, n_cases: int) -> tuple
     """
     specs = {spec["digest"]: spec for each in scorings for spec in scoring.external_specs(each.scorer.spec)}
     names = sorted({spec["name"] for spec in specs.values()})
-    here = [{each["digest"] for each in worker.scorers if not each["problem"]} for worker in living_workers()]
+    workers = living_workers()
+    here = [{each["digest"] for each in worker.scorers if not each["problem"]} for worker in workers]
     for needs in (set(each.needs) for each in scorings if each.status == ScoringRecord.Status.QUEUED):
         if not any(needs <= digests for digests in here):
             lacking = needs.difference(*here) or needs  # each may be on a worker, and no worker has all
-            return "no_scorer", {"names": sorted(f"{specs[each]['name']} ({each[:8]})" for each in lacking)}
+            meant = {(specs[each]["kind"], specs[each]["name"]) for each in lacking}
+            instead = {
+                f"{each['name']} ({each['problem'] or each['digest'][:8]})"
+                for worker in workers
+                for each in worker.scorers
+                if (each["kind"], each["name"]) in meant
+            }
+            names = sorted(f"{specs[each]['name']} ({each[:8]})" for each in lacking)
+            return "no_scorer", {"names": names, "instead": sorted(instead)}
     return "scoring", {"names": names, "n_done": sum(each.n_done for each in scorings), "n": n_cases * len(scorings)}
 
 

@@ -16,6 +16,7 @@ from evalboard.core.errors import NotFound
 from evalboard.core.trace import unpack_reasons, unpack_scores
 from evalboard.path_converters import reverse_case
 from evalboard.wording import run as wording
+from evalboard.wording.scorers import name_scorer
 from runs.models import Case, JudgingRecord, RepeatScore, RunRecord, Scorer, ScoringRecord
 from runs.run import NEWEST_FIRST, explain_judging, explain_scoring, read_answers, run_report
 from runs.store import require_row
@@ -51,7 +52,12 @@ class ScoreChanges:
         moved = self.after - self.before
         n_known = (~np.isnan(moved)).sum(axis=1)
         means = np.nansum(moved, axis=1) / np.where(n_known > 0, n_known, np.nan)
-        return np.asarray(np.full(len(means), np.nan) if self.is_mixed else 100 * means / len(means))
+        return np.asarray(np.full(len(means), np.nan) if self.is_mixed else 100 * means / max(self.n_shared, 1))
+
+    @property
+    def n_shared(self) -> int:
+        """Count the cases that both scorers score in some repeat."""
+        return int((~np.isnan(self.after - self.before)).any(axis=1).sum())
 
     @cached_property
     def indexes(self) -> list[int]:
@@ -162,14 +168,15 @@ def _compare(
     own_id = run.suite_version.scorer_id
     changes = _read_changes(run, scorer.pk)
     before, after = (_points(report, lines.get(pk)) for pk in (own_id, scorer.pk))
-    both = [(one, other) for one, other in zip(before, after, strict=True) if one is not None and other is not None]
-    is_known = bool(both) and not changes.is_mixed
+    is_known = changes.n_shared > 0 and not changes.is_mixed
     ranges = [line.range if (line := lines.get(pk)) is not None else None for pk in (own_id, scorer.pk)]
     return RescoredRun(
         run=report.id,
         suite=report.suite.slug,
         suite_version=report.suite.version,
-        scorer=ScorerOfRun(id=str(scorer.pk), digest=scorer.digest, is_own=scorer.pk == own_id),
+        scorer=ScorerOfRun(
+            id=str(scorer.pk), digest=scorer.digest, name=name_scorer(scorer.spec), is_own=scorer.pk == own_id
+        ),
         spec=scorer.spec,
         waiting=bool(awaited) or judging is not None,
         waits_for=_waits_for(run, awaited, judging),
@@ -177,10 +184,10 @@ def _compare(
         after=after,
         range_before=ranges[0],
         range_after=ranges[1],
-        points=sum(other - one for one, other in both) / len(both) if is_known else None,
+        points=float(np.nansum(changes.points)) if is_known else None,
         n_cases=len(changes.indexes),
         n_unscored=changes.n_unscored,
-        points_per_case=report.points_per_case,
+        points_per_case=100 / changes.n_shared if is_known else report.points_per_case,
         n_scored=len(changes.repeats),
     )
 

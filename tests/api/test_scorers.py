@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from runs.models import Case, PolicyRecord, Suite, SuiteVersionRecord
-from runs.suites import push_suite, reference_suite
+from runs.models import Case, PolicyRecord, RunRecord, Suite, SuiteVersionRecord
+from runs.suites import ScoreChanges, push_suite, reference_suite
 from tests import build, judged, own_scorers
 from tests.api.conftest import Api
 
@@ -73,6 +74,13 @@ def test_a_run_that_lacks_only_its_scores_says_which_scorer_it_waits_for(api: Ap
     assert (body["status"], body["progress"]["n_done"], body["ahead"], body["trouble"]) == ("running", 1, None, None)
     (warning,) = [each for each in body["warnings"] if each["code"] == "no_matching_worker"]
     assert "No worker that runs has the scorer folded (abababab)." in warning["text"]
+
+
+def test_points_are_of_the_cases_that_both_score_and_cases_add_up_to_them() -> None:
+    before, after = np.array([[0.0], [1.0], [1.0], [0.0]]), np.array([[1.0], [1.0], [np.nan], [np.nan]])
+    changes = ScoreChanges(RunRecord(), (1,), before, after, (), is_mixed=False)
+    assert (changes.n_shared, changes.n_unscored, changes.indexes) == (2, 2, [0, 2, 3])
+    assert [None if np.isnan(point) else point for point in changes.points] == [50.0, 0.0, None, None]
 
 
 def test_the_scores_of_a_suites_own_scorer_change_nothing(api: Api) -> None:

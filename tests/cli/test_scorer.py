@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from subprocess import CompletedProcess
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from evalboard.cli.scorer import _short
 from evalboard.cli.scorer_files import write_program
 from evalboard.core.scoring import check_spec, read_reply
 from evalboard.scorers import serve
+from evalboard.wording.scorers import describe_rescored
 from runs.models import EndpointRecord, RunRecord
 from runs.run import cancel_run
 from runs.suites import push_suite, rescore_run
@@ -29,7 +32,7 @@ from worker.runner import Runner
 
 Call = Callable[..., "CompletedProcess[str]"]
 TESTED = """\
-Run 1 would have 100.0 points with command folded in place of exact: +33.3 from 66.7.
+Run 1 would have 100.0 points with command folded (digest) in place of exact: +33.3 from 66.7.
 1 case would change. One of 3 cases is 33.3 points.
   scorer  1 case  +33.3 points
 
@@ -61,7 +64,8 @@ def test_what_a_scorer_would_change_is_printed_once_a_worker_has_scored(
 ) -> None:
     meanwhile = [("scoring, 0 of 1 repeats. All responses are there.", worker.work)]
     tested = evalboard("scorer", "test", "colours", "--scorer", "folded", meanwhile=meanwhile)
-    assert (tested.returncode, tested.stdout.replace(f"Run {run.pk}", "Run 1")) == (0, TESTED)
+    printed = re.sub(r"\([0-9a-f]{8}\)", "(digest)", tested.stdout.replace(f"Run {run.pk}", "Run 1"))
+    assert (tested.returncode, printed) == (0, TESTED)
     as_json = json.loads(evalboard("scorer", "test", "colours", "--scorer", '{"kind": "contains"}', "--json").stdout)
     assert (as_json["waiting"], as_json["n_cases"], as_json["cases"]) == (False, 0, [])
 
@@ -77,6 +81,17 @@ def test_why_answers_stay_unscored_is_printed_whole(
     tested = evalboard("scorer", "test", "colours", "--scorer", "forking", meanwhile=meanwhile)
     assert "3 cases would have no score.\n  Unscored: The scorer forking ended." in tested.stdout
     assert "fork" in tested.stdout.splitlines()[3].rpartition("It wrote: ")[2], "the end of its words is there"
+
+
+def test_a_run_without_scores_by_a_scorer_is_not_called_the_same() -> None:
+    known = {"run": "7", "spec": {"default": {"kind": "exact"}}, "before": (100.0,), "after": (None,), "n_cases": 0}
+    named: Any = SimpleNamespace(scorer=SimpleNamespace(digest="ab" * 32), **known)
+    assert describe_rescored(named, "contains") == ("Run 7 has no scores by exact to compare with those by contains.",)
+
+
+def test_spaces_of_answers_and_reasons_are_seen_in_a_table() -> None:
+    assert (_short("Town   1\n", quoted=True), _short("Town 1", quoted=True)) == ('"Town   1\\n"', "Town 1")
+    assert _short("got 'a  b',\nnot 'a b'") == "got 'a  b', not 'a b'"
 
 
 def test_a_judge_scores_a_run_once_more(evalboard: Call, run: RunRecord, worker: Runner, settings: Any) -> None:
@@ -101,7 +116,7 @@ def test_a_scorer_is_adopted_by_its_name_and_pushed_with(
     evalboard: Call, run: RunRecord, worker: Runner, tmp_path: Path
 ) -> None:
     adopted = evalboard("scorer", "adopt", "colours", "--scorer", "folded")
-    assert adopted.stdout.startswith("colours v2 stored, scored by command folded. http://")
+    assert adopted.stdout.startswith("colours v2 stored, scored by command folded (")
     (tmp_path / "towns.csv").write_text("prompt,target\nCapital of Norway?,Oslo\n")
     pushed = json.loads(evalboard("suite", "push", str(tmp_path / "towns.csv"), "--scorer", "folded", "--json").stdout)
     assert (pushed["scorer"]["default"]["name"], len(pushed["scorer"]["default"]["digest"])) == ("folded", 64)

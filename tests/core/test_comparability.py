@@ -110,6 +110,10 @@ def test_a_judge_of_both_sides_is_checked_where_it_judges_the_baseline_in_place_
     shift = ScorerShift("0" * 64, 2.5, 4)
     blocks = found(judged(**MOVED), baseline=replace(judged(), scorer_shift=shift))
     assert codes(blocks) == ["judge_changed", "scorer_shared"]
+    named = replace(shift, own_code="folded 3f2a9c10")
+    theirs = replace(judged(), scorer_code="folded 52766643")
+    (block,) = found(theirs, baseline=replace(judged(), scorer_shift=named))
+    assert "changed (scorer folded 3f2a9c10 → folded 52766643)" in words_of(block)
     assert codes(found(judged(), baseline=replace(judged(), scorer_shift=shift))) == ["scorer_shared"]
 
 

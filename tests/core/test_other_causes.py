@@ -42,6 +42,7 @@ def test_every_reason_that_is_no_measured_change_answers_a_question() -> None:
 
 def test_every_code_has_words_of_its_own_and_at_most_seven() -> None:
     silent = {"worth_a_look", "sampled", "targeted", "repeats_kept", "repeats_left_out", *other_causes.JUDGED}
+    silent -= {*other_causes.SAID_OF_OK}
     assert {*other_causes.REASONS, *CAUSE_OF} - set(OTHER_CAUSES) == silent  # those only say how it was judged
     assert max(len(str(row.text).split()) for row in OTHER_CAUSES.values()) <= 7
 
@@ -72,6 +73,12 @@ def test_another_server_is_no_other_cause_where_it_is_what_is_judged() -> None:
     assert (made["server"].state, made["server"].text) == ("ok", "It differs; that is what is judged")
     same = staged.warning("stack_unchanged", "The stack is the same.")
     assert causes(gate, warnings=(same,), treatment="stack")["server"].state == "doubt"
+
+
+def test_a_scorer_that_judges_both_sides_is_not_called_the_same() -> None:
+    gate = staged.of_kind("ship").gates[0]
+    made = causes(gate, warnings=(staged.warning("scorer_shared", "The suite's scorer changed."),))["prompts"]
+    assert (made.state, made.text) == ("ok", "The new scorer judges both sides")
 
 
 def test_a_warning_that_could_not_change_the_verdict_is_no_doubt() -> None:

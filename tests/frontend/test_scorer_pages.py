@@ -116,7 +116,7 @@ def test_scoring_that_no_worker_can_do_is_cancelled_on_the_runs_page(engineer: C
 def test_a_suite_whose_scorer_no_worker_has_says_so(engineer: Client) -> None:
     push(**OWN)
     words = words_of(engineer.get(PAGE))
-    assert "python folded scores 3 cases." in words
+    assert "python folded (3f2a9c10) scores 3 cases." in words
     assert "No worker has the scorer folded (3f2a9c10), so runs of this suite wait for their scores." in words
 
 

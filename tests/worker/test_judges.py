@@ -197,6 +197,10 @@ def test_cancelling_a_run_cancels_its_judge_and_deleting_it_deletes_both(
     assert judgings_of(run.pk)[0].text == f"The judge was stopped with run {run.pk}, which was cancelled."
     with pytest.raises(Conflict, match="is deleted with that run"):
         delete_run(run_id=judging.judge_run.pk)
+    scorer = rescore_run(run_id=run.pk, judge_again=True)  # its answers are there, and nothing stops the judge now
+    worker.work()
+    assert (judgings_of(run.pk)[0].status, rescored_run(run.pk, scorer.pk).waiting) == ("finished", False)
+    assert [row.points for row in rows(run)] == [50.0, 50.0]
     delete_run(run_id=run.pk)
     assert not RunRecord.objects.exists()
     assert SuiteVersionRecord.objects.count() == 1

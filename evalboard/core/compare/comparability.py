@@ -137,13 +137,15 @@ class JudgeFacts:
 class ScorerShift:
     """What judging a side by the other side's scorer changed.
 
-    own_digest: of its suite's scorer. points: by how much its score moved, None where several buckets served it.
+    own_digest, own_code: of its suite's scorer, as in `SideSetup`. points: by how much its score moved, None where
+    several buckets served it.
     n_cases: how many cases moved.
     """
 
     own_digest: str
     points: float | None
     n_cases: int
+    own_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +168,9 @@ class SideSetup:
     its value; unknown beside unknown is no difference. unknown_prompts: the log, where it does not hold the prompts; ""
     where they are known. suite_digest: of the suite version; if the scorers differ, of what it asks. is_logged: read
     from a log, so that nothing of it can be decoded here. n_cases: of the suite. judge: None where none scored it.
-    scorer_digest: of the scorer that judges it. scorer_shift: where that is not its suite's. judged_again: where that
-    is a judge that was asked again. is_awaited: a worker has yet to score it by the other side's scorer.
+    scorer_digest: of the scorer that judges it. scorer_code: what people call its code, "" if it is ours.
+    scorer_shift: where that is not its suite's. judged_again: where that is a judge that was asked again. is_awaited: a
+    worker has yet to score it by the other side's scorer.
     """
 
     suite_version: str
@@ -181,6 +184,7 @@ class SideSetup:
     is_logged: bool = False
     n_cases: int = 0
     judge: JudgeFacts | None = None
+    scorer_code: str = ""
     scorer_shift: ScorerShift | None = None
     judged_again: JudgedAgain | None = None
     is_awaited: bool = False
@@ -267,12 +271,15 @@ def _find_question_blocks(
         are_logged = {"are_logged": True} if baseline.is_logged and candidate.is_logged else {}
         blocks.append(_moved_block("suite_changed", (versions,), **counts, **are_logged))
     if shift := baseline.scorer_shift:
-        own = MovedField("scorer", shift.own_digest, candidate.scorer_digest)
+        own = _name_scorers(
+            MovedField("scorer", shift.own_digest, candidate.scorer_digest), shift.own_code, candidate.scorer_code
+        )
         blocks.append(_moved_block("scorer_shared", (own,), points=shift.points, n_cases=shift.n_cases))
     for side, setup in (("baseline", baseline), ("candidate", candidate)):
         if again := setup.judged_again:
             blocks.append(Block("judged_again", {"side": side, "points": again.points, "n_cases": again.n_cases}))
     if scorer := _select_fields(moved, "scorer"):
+        scorer = tuple(_name_scorers(each, baseline.scorer_code, candidate.scorer_code) for each in scorer)
         awaited = {"is_awaited": True} if baseline.is_awaited else {}
         blocks.append(_moved_block("scorer_changed", scorer, **awaited))
     elif baseline.judge is not None and candidate.judge is not None:
@@ -285,6 +292,13 @@ def _find_question_blocks(
     if sampled:
         blocks.append(_moved_block("params_changed", sampled))
     return blocks
+
+
+def _name_scorers(moved: MovedField, ours: str, theirs: str) -> MovedField:
+    """Name the code on both sides in place of the scorers' digests, where it tells them apart."""
+    if ours == theirs:
+        return moved
+    return MovedField(moved.field, ours or moved.baseline, theirs or moved.candidate)
 
 
 def _find_judge_blocks(ours: JudgeFacts, theirs: JudgeFacts) -> list[Block]:

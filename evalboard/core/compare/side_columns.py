@@ -24,7 +24,7 @@ from evalboard.core.compare.run_facts import (
 )
 from evalboard.core.compare.sides import BucketFacts, Digests, Indexes, Scores, Traces
 from evalboard.core.profile import select_stack
-from evalboard.core.scoring import reads_thinking
+from evalboard.core.scoring import name_code, reads_thinking
 from evalboard.core.stats import Marks, difference_points, is_left_out
 
 NO_BUCKET = -1
@@ -93,6 +93,7 @@ def lay_columns(
         suite_version=suite_version,
         suite_digest=suite_digest,
         scorer_digest=run.suite_version.scorer.digest,
+        scorer_code=name_code(run.suite_version.scorer.spec),
         max_tokens=limits["max_tokens"],
         stop=tuple(limits["stop"]),
         sampling={name: value for name, value in sampling.items() if name not in limits},
@@ -126,10 +127,10 @@ def judge_by_other(fields: Mapping[str, Any], scorer: Any, own: Scores, scores: 
     own, scores: float64[n, a] by its suite's scorer and by the other, NaN where missing.
     """
     setup = fields["setup"]
-    shift = ScorerShift(setup.scorer_digest, *measure_shift(setup, own, scores))
+    shift = ScorerShift(setup.scorer_digest, *measure_shift(setup, own, scores), own_code=setup.scorer_code)
     return {
         **fields,
-        "setup": replace(setup, scorer_digest=scorer.digest, scorer_shift=shift),
+        "setup": replace(setup, scorer_digest=scorer.digest, scorer_code=name_code(scorer.spec), scorer_shift=shift),
         "settings": replace(fields["settings"], is_thinking_scored=reads_thinking(scorer.spec)),
     }
 

@@ -51,6 +51,8 @@ CAUSE_OF = {code: cause for cause, codes in WARNINGS.items() for code in codes}
 # They say what is judged, or by what, and are no doubt.
 JUDGED = ("stack_judged", "service_judged", "prompt_judged", "paired_by_id", "judged_again", "scorer_shared")
 SELF_REPORTED = ("reported", "imported")  # a doubt about who answered, whatever the verdict
+# Of those: what a question that is answered says in place of its "nothing differs".
+SAID_OF_OK = ("scorer_shared", "judged_again")
 AS_JUDGED = {STACK_TREATMENT: SERVER, SERVICE_TREATMENT: SERVER, PROMPT_TREATMENT: PROMPTS}
 
 
@@ -78,7 +80,8 @@ def find_other_causes(
         signs.append((MISSING, DOUBT, "missing"))
     if any(cause == IDENTITY and state == UNKNOWN for cause, state, _ in signs):
         signs.append((SERVER, UNKNOWN, "unknown_stack"))
-    return tuple(_cause(cause, signs, verdict, treatment) for cause in CAUSES)
+    words = {CAUSE_OF[line.code]: line.code for line in warnings if line.code in SAID_OF_OK}
+    return tuple(_cause(cause, signs, verdict, treatment, words.get(cause, "")) for cause in CAUSES)
 
 
 def _is_doubt(line: ReleaseWarning) -> bool:
@@ -87,7 +90,9 @@ def _is_doubt(line: ReleaseWarning) -> bool:
     return line.severity == "warning" and line.code in CAUSE_OF and line.code not in JUDGED
 
 
-def _cause(cause: str, signs: Sequence[tuple[str, str, str]], verdict: str | None, treatment: str) -> CauseState:
+def _cause(
+    cause: str, signs: Sequence[tuple[str, str, str]], verdict: str | None, treatment: str, words_of_ok: str
+) -> CauseState:
     if cause == NOISE and verdict == NOT_COMPARABLE:
         return CauseState(cause, UNKNOWN)
     ranked = sorted((STATES.index(state), place) for place, (of, state, _) in enumerate(signs) if of == cause)
@@ -98,4 +103,4 @@ def _cause(cause: str, signs: Sequence[tuple[str, str, str]], verdict: str | Non
         return CauseState(cause, UNKNOWN)
     if cause == NOISE:  # undecided by something else, such as missing answers, it says nothing of noise
         return CauseState(cause, UNKNOWN if verdict == INCONCLUSIVE else OK, words=verdict)
-    return CauseState(cause, OK, words="as_judged" if AS_JUDGED.get(treatment) == cause else "")
+    return CauseState(cause, OK, words="as_judged" if AS_JUDGED.get(treatment) == cause else words_of_ok)

@@ -8,6 +8,7 @@ from evalboard.core.scoring.external import (
     UnreadableReply,
     external_specs,
     is_external,
+    name_code,
     read_reply,
     single_plan,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "is_recorded",
     "judge_spec",
     "judging_number",
+    "name_code",
     "number_judging",
     "parse_metric",
     "parse_response_json",

@@ -222,6 +222,11 @@ def external_specs(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield spec
 
 
+def name_code(plan: Mapping[str, Any]) -> str:
+    """Name the team's code that a plan scores by, with its digest: "folded 3f2a9c10"; "" without any."""
+    return ", ".join(dict.fromkeys(f"{spec['name']} {spec['digest'][:8]}" for spec in external_specs(plan)))
+
+
 def is_external(plan: Mapping[str, Any]) -> bool:
     """Tell whether a plan has a scorer that only a worker can run."""
     return next(external_specs(plan), None) is not None

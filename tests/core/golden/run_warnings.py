@@ -104,6 +104,9 @@ SITUATIONS: Situations = {
     "Its endpoint rests": lambda: read_waiting("endpoint_rests", until=UNTIL, n_failures=5, reason="It answered 503."),
     "No worker has an engine": lambda: read_waiting("no_engine", pool="gpu"),
     "Nobody has the scorer": lambda: read_waiting("no_scorer", names=["folded (3f2a9c10)"]),
+    "Workers have other code": lambda: read_waiting(
+        "no_scorer", names=["folded (3f2a9c10)"], instead=["folded (52766643)"]
+    ),
     "A worker scores": lambda: read_waiting("scoring", names=["folded"], n_done=120, n=300),
     "A judge is to score": lambda: read_waiting("judging", endpoint="referee", judge_run=None),
     "A judge scores": lambda: read_waiting("judging", endpoint="referee", judge_run=12, n_done=40, n=400),
