@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 from typer.main import get_command
 
 from evalboard.cli.main import app
@@ -19,12 +21,18 @@ from runs import acts
 from runs.access import ROLES, scopes_of
 from runs.lab import cancel_experiment, plan_experiment, start_experiment
 from runs.models import (
+    CaseColumns,
+    DeletionRecord,
     EndpointRecord,
     ExperimentRecord,
+    JudgingRecord,
     ReleaseRecord,
     RepeatRecord,
+    Rotation,
     RunRecord,
     ScheduleRecord,
+    Scorer,
+    ScoringRecord,
     Suite,
     WebhookRecord,
 )
@@ -406,6 +414,147 @@ def test_a_schedule_is_paused_once_and_resumed_once(api: Api) -> None:
         assert (f'action="/schedules/{made}/{act}/"' in words_of(pages.get("/schedules/"))) == is_open
         assert api.post(f"/schedules/{made}/{act}/", {}).status_code == 200
         assert (ScheduleRecord.objects.get(pk=made).next_at != before) == is_open
+
+
+EVERY_ACT = {act for act, kind in acts.RULES if kind is RunRecord}
+
+
+def closed(run: RunRecord, **changes: Any) -> set[str]:
+    """Return the acts that are refused to a run, as if these fields of it were others."""
+    found = acts.load_subject(RunRecord, run.pk)
+    for name, value in changes.items():
+        setattr(found, name, value)
+    return {act for act in EVERY_ACT if acts.refusal(act, found) is not None}
+
+
+def test_what_is_refused_to_a_run_follows_from_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged.policy()
+    whole, short, now = build.finished_run(), incomplete(), timezone.now()
+    ended = {"cancel"}
+    more = {"complete", "add_repeats"}
+    assert closed(whole) == ended | {"complete"}  # it misses nothing
+    short_of = {"baseline", "bisect"}  # no repeat of it is whole
+    assert closed(short) == ended | short_of
+    going = {"again", "complete", "delete", "label", "judge"} | short_of
+    assert closed(short, status="running") == closed(short, status="queued") == going
+    assert closed(short, status="running", is_cancel_wanted=True) == going | {"cancel", "add_repeats"}
+    assert closed(whole, is_cancel_wanted=True) == ended | more  # it came too late
+    for status in ("failed", "cancelled"):
+        assert closed(short, status=status) == ended | short_of | {"add_repeats"}
+        assert closed(whole, status=status) == ended | more | {"baseline"}
+    of_judge = {"again", "rescore", "judge", "bisect", "baseline"}
+    assert closed(whole, is_judge=True) == ended | more | of_judge
+    assert "complete" in closed(short, is_judge=True)
+    assert closed(short, is_one_draw=True) == closed(short) | {"add_repeats"}
+    assert closed(short, texts_deleted_at=now) == closed(short) | more | {"rescore", "label", "force"}
+    assert closed(whole, traces_deleted_at=now) == closed(whole) | {"replay", "bisect"}
+    assert closed(whole, is_reported=True) == closed(whole) | {"replay", "bisect"}
+    assert closed(whole, bucket=None) == closed(whole) | {"bisect", "baseline"}
+    source = {"source_id": logged().source_id}
+    assert closed(whole, **source) == closed(whole) | more | {"again", "replay", "bisect"}
+    assert "complete" in closed(short, **source)
+    monkeypatch.setattr(acts, "MAX_REPEATS", 2)
+    assert "add_repeats" in closed(whole)
+    assert "add_repeats" not in closed(short)  # it has one
+
+
+def test_what_is_refused_to_a_run_follows_from_its_repeats_and_from_what_refers_to_it() -> None:
+    run = build.finished_run((build.TARGET, None, "red"), (build.TARGET, None, "red"))
+    first, _ = repeats = run.repeats.order_by("index")
+    open_ = {"cancel", "baseline"}
+    assert closed(run) == open_ | {"bisect"}  # no repeat of it is whole
+    repeats.update(status="finished")
+    assert closed(run) == open_
+    for status in ("failed", "cancelled"):
+        repeats.update(status=status)
+        assert closed(run) == open_ | {"judge", "bisect"}
+        repeats.filter(pk=first.pk).update(status="incomplete")
+        assert closed(run) == open_ | {"bisect"}
+    repeats.update(status="finished", cases=b"\x07")
+    assert closed(run) == open_ | {"again", "label", "judge", "bisect"}
+    repeats.filter(pk=first.pk).update(cases=None)
+    assert closed(run) == open_
+    repeats.update(finished_at=None)
+    assert closed(run) == open_ | {"rescore", "force"}
+    CaseColumns.objects.filter(repeat__run=run).delete()
+    assert closed(run) == open_ | {"rescore", "force", "compare", "label"}
+
+
+def test_a_deleted_case_leaves_nothing_to_ask_or_to_score_again() -> None:
+    run, other = incomplete(), incomplete()
+    gone = DeletionRecord.objects.create(
+        what="texts", run=other.pk, suite_version=run.suite_version, why="A rule.", n_responses=3, n_bytes=9
+    )
+    before = closed(run)
+    assert "complete" not in before  # of another run, and no case
+    DeletionRecord.objects.filter(pk=gone.pk).update(what="case", run=None, case_id="sky")
+    assert closed(run) == before | {"complete", "add_repeats", "rescore"}
+
+
+def test_what_history_refers_to_is_neither_deleted_nor_replaced() -> None:
+    run, other = build.finished_run(), build.finished_run()
+    kept = {"delete", "replace"}
+    assert not kept & closed(run)
+    Rotation.objects.create(
+        endpoint=run.endpoint, run=run, before=build.bucket("bfloat16").fingerprint, after=build.bucket().fingerprint
+    )
+    assert kept <= closed(run)
+    assert not kept & closed(other)
+    JudgingRecord.objects.create(run=other, scorer=other.suite_version.scorer, judge_run=run, status="finished")
+    assert kept & closed(other) == {"delete"}  # its judge's run would go with it
+    assert "delete" in closed(run, is_judge=True)
+
+
+def test_a_judge_that_is_at_work_or_has_scored_a_run_keeps_it_as_it_is() -> None:
+    run = incomplete()
+    version = run.suite_version
+    before = closed(run, is_judged=True)
+    judging = JudgingRecord.objects.create(run=run, scorer=version.scorer)
+    assert closed(run, is_judged=True) == before | {"complete", "add_repeats", "delete", "judge"}
+    assert "judge" not in closed(run)
+    JudgingRecord.objects.filter(pk=judging.pk).update(status="finished")
+    assert closed(run, is_judged=True) == before | {"complete", "add_repeats"}
+    other, _ = Scorer.objects.get_or_create(digest="c" * 64, defaults={"spec": version.scorer.spec})
+    JudgingRecord.objects.filter(pk=judging.pk).update(scorer=other)
+    assert closed(run, is_judged=True) == before  # tried by another scorer: its own has not scored it
+
+
+def test_scoring_again_is_cancelled_while_it_waits_or_runs() -> None:
+    run = build.finished_run()
+    row = ScoringRecord.objects.create(repeat=run.repeats.get(index=1), scorer=run.suite_version.scorer, needs=[])
+    for status, is_open in {"queued": True, "running": True, "finished": False, "failed": False}.items():
+        ScoringRecord.objects.filter(pk=row.pk).update(status=status)
+        assert ("cancel" not in closed(run)) == is_open
+
+
+def test_small_acts_follow_from_one_fact_each() -> None:
+    now, later = timezone.now(), timezone.now() + timedelta(minutes=1)
+    for subject, act, is_done in (
+        (ScheduleRecord(slug="nightly", next_at=None), "pause", True),
+        (ScheduleRecord(slug="nightly", next_at=now), "resume", True),
+        (WebhookRecord(is_active=False), "test", False),
+        (EndpointRecord(slug="local", rests_until=None), "try_now", True),
+        (EndpointRecord(slug="local", rests_until=now), "try_now", True),  # it is over
+    ):
+        no = acts.refusal(act, subject)
+        assert no is not None
+        assert no.is_done == is_done, (act, no)
+    assert acts.refusal("pause", ScheduleRecord(slug="nightly", next_at=now)) is None
+    assert acts.refusal("resume", ScheduleRecord(slug="nightly", next_at=None)) is None
+    assert acts.refusal("test", WebhookRecord(is_active=True)) is None
+    assert acts.refusal("try_now", EndpointRecord(slug="local", rests_until=later)) is None
+
+
+def test_a_scorer_is_adopted_where_it_would_score_a_case() -> None:
+    version = build.suite()
+    suite = version.suite
+    assert acts.refusal("adopt", suite) is None
+    for name in ("judged_suite_id", "reference_of_id"):
+        other = Suite.objects.get(pk=suite.pk)
+        setattr(other, name, suite.pk)
+        assert acts.refusal("adopt", other) is not None, name
+    Scorer.objects.filter(pk=version.scorer_id).update(spec={"default": None, "cases": {}})
+    assert acts.refusal("adopt", suite) is not None, "every case has one of its own"
 
 
 # Running again

@@ -12,9 +12,10 @@ from django.utils import timezone
 
 from frontend.board.words import describe_release
 from frontend.shell.charts import changes
+from runs import board
 from runs.baselines import set_baseline
 from runs.catalogue import store_default_policies
-from runs.models import EndpointRecord, ReleaseRecord, Rotation, RunRecord, WorkerRecord
+from runs.models import EndpointRecord, ReleaseRecord, RepeatRecord, Rotation, RunRecord, WorkerRecord
 from runs.release import Broken, create_release, release_report, sign_release, waiting_releases, with_outcome
 from runs.suites import push_suite
 from tests import build, probes
@@ -78,7 +79,7 @@ def wobbly():
 
 def test_the_board_offers_an_act_as_the_release_s_page_does(wobbly, client_of):
     release = judged.release(*wobbly)
-    board, page = client_of("engineer").get, f"/releases/{release.pk}/"
+    get, page = client_of("engineer").get, f"/releases/{release.pk}/"
     settled = f'href="{page}settle/"'
     for fields, is_offered in (
         ({}, True),
@@ -89,7 +90,7 @@ def test_the_board_offers_an_act_as_the_release_s_page_does(wobbly, client_of):
     ):
         RunRecord.objects.filter(pk=wobbly[1].pk).update(**fields)
         for address in ("/", page):
-            assert (settled in board(address).content.decode()) == is_offered, (address, fields)
+            assert (settled in get(address).content.decode()) == is_offered, (address, fields)
     assert settled not in client_of("viewer").get("/").content.decode()
 
 
@@ -284,6 +285,55 @@ def test_a_probe_that_found_something_bad_stands_here_until_a_newer_one_does_not
     probes.ask("seed")
     probes.served(probes.honoured)
     assert "Stuck" not in words_of(viewer.get("/"))
+
+
+def test_which_runs_need_a_look_and_which_are_news(db):
+    run = build.run()
+    now, runs = timezone.now(), RunRecord.objects.filter(pk=run.pk)
+    plain = {"status": "finished", "is_judge": False, "is_reported": False, "strays": [], "unsteady": None}
+    plain |= {"ran_at": now, "finished_at": now}
+    served = RepeatRecord.engine_processes.through.objects.create(
+        repeat=run.repeats.get(index=1), engineprocess=build.process(pins=[{"name": "max_num_seqs", "held": False}])
+    )
+    for fields, is_needed in (
+        ({}, True),  # a pin broke
+        ({"is_reported": True}, False),  # nothing of it is attested
+        ({"is_judge": True}, False),
+        ({"ran_at": now - timedelta(days=13)}, True),
+        ({"ran_at": now - timedelta(days=15)}, False),
+    ):
+        runs.update(**plain | fields)
+        assert board._need_somebody().exists() == is_needed, fields
+    served.delete()
+    for fields, is_needed in (
+        ({}, False),
+        ({"strays": None, "unsteady": []}, False),
+        ({"strays": [{"bucket": 1}]}, True),
+        ({"unsteady": [{"bucket": 1}]}, True),
+        ({"status": "failed"}, True),
+        ({"status": "incomplete"}, True),
+        ({"status": "cancelled"}, False),
+    ):
+        runs.update(**plain | fields)
+        assert board._need_somebody().exists() == is_needed, fields
+    for fields, n_finished, n_incomplete in (
+        ({}, 1, 0),
+        ({"status": "incomplete"}, 0, 1),
+        ({"is_judge": True}, 0, 0),
+        ({"finished_at": now - timedelta(days=6)}, 1, 0),
+        ({"finished_at": now - timedelta(days=8)}, 0, 0),
+    ):
+        runs.update(**plain | fields)
+        assert board._ended_this_week() == {"n_finished": n_finished, "n_incomplete": n_incomplete}, fields
+        assert len(board._newest_finished()) == n_finished
+
+
+def test_a_pause_that_is_over_is_no_news_and_a_run_that_has_ended_waits_for_no_endpoint(db):
+    build.run()
+    for rests, status, seen in ((1, "running", [1]), (1, "failed", [0]), (-1, "queued", [])):
+        EndpointRecord.objects.update(rests_until=timezone.now() + timedelta(minutes=rests))
+        RunRecord.objects.update(status=status)
+        assert [each.n_runs for each in board._paused()] == seen
 
 
 def test_many_silent_workers_of_a_pool_are_one_line(viewer):

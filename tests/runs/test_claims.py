@@ -12,9 +12,9 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from evalboard.core.errors import LeaseLost
-from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.profile import DEFAULT_PROFILES, NO_ENGINE
 from runs.catalogue import create_profile
-from runs.models import EngineProcess, Event, ResponseRecord, RunRecord, Shard, WorkerRecord
+from runs.models import EngineProcess, Event, ReplayRecord, ResponseRecord, RunRecord, Shard, WorkerRecord
 from runs.replays import REPLAYS
 from runs.run import cancel_run
 from runs.sweep import _take_back, reconcile, release_dead_workers
@@ -35,6 +35,7 @@ from runs.work import (
     release_shard,
     renew_shard,
 )
+from runs.work.workers import able, leave_alone, living_workers, record_pace
 from tests import outcomes
 
 
@@ -57,6 +58,13 @@ def test_a_claim_starts_the_run_and_its_repeat(run: RunRecord, worker: WorkerRec
     assert list(run.repeats.values_list("status", flat=True)) == ["running", "queued"]
 
 
+def test_a_lease_is_a_right_to_its_own_shard_alone(run: RunRecord, worker: WorkerRecord) -> None:
+    mine, other = claim_shard(worker=worker), claim_shard(worker=worker)
+    mark_in_flight(lease=mine, case_index=1)
+    release_shard(lease=mine, reason="gone", is_crash=False)
+    assert Shard.objects.filter(pk=other.id, status="running", in_flight=None).exists()
+
+
 def test_a_claim_whose_answer_was_lost_is_resumed_as_the_same_attempt(
     run: RunRecord, new_worker: Callable[..., WorkerRecord]
 ) -> None:
@@ -71,6 +79,48 @@ def test_a_claim_whose_answer_was_lost_is_resumed_as_the_same_attempt(
     assert shard.filter(attempt=1, lease_until__gt=Now() + timedelta(seconds=2)).exists()
     expire(claimed)
     assert SHARDS.resume(worker=mine) is None
+
+
+def test_who_is_alive_and_who_is_able_to_take_work(run: RunRecord, new_worker: Callable[..., WorkerRecord]) -> None:
+    first, second = new_worker("first"), new_worker("second")
+    of_first, of_second = (WorkerRecord.objects.filter(pk=each.pk) for each in (first, second))
+    WorkerRecord.objects.update(seen_at=Now() - timedelta(hours=1))
+    assert not living_workers().exists()
+    beat(worker=first)
+    assert set(living_workers()) == {first}
+    leave_alone(worker=second, noun="run", key=run.pk, why="No.")
+    assert set(living_workers()) == {first, second}
+    assert of_first.get().left_alone is None
+    beat(worker=second)
+    assert of_second.get().left_alone is not None, "a beat alone says nothing of what it does"
+    beat(worker=second, note="Idle.")
+    assert of_second.get().left_alone is None
+    of_first.update(stopped_at=Now())
+    assert set(living_workers()) == {second}
+    beat(worker=first)
+    assert (set(able("default")), set(able("other"))) == ({first, second}, set())
+    of_first.update(rests_until=Now() + timedelta(minutes=1))
+    of_second.update(rests_until=Now() - timedelta(minutes=1))
+    assert set(able("default")) == {second}
+    of_second.update(hardware={"kind": NO_ENGINE})
+    assert (set(able("default")), set(able("default", needs_engine=False))) == (set(), {second})
+    for n, seconds in ((10, 2.0), (0, 1.0), (10, 0.0)):
+        record_pace(worker=first, n_responses=n, seconds=seconds)
+        assert of_first.get().pace == 5.0
+    assert of_second.get().pace is None
+
+
+def test_other_work_goes_oldest_first_to_a_worker_of_its_pool_with_what_it_needs(
+    run: RunRecord, new_worker: Callable[..., WorkerRecord]
+) -> None:
+    asked = {"endpoint": run.endpoint, "profile": run.profile, "body": {}, "variants": [{}]}
+    first, second, _ = (ReplayRecord.objects.create(**asked) for _ in range(3))
+    everything, mine = ReplayRecord.objects.all(), new_worker("mine")
+    assert REPLAYS.claim(everything, worker=new_worker("elsewhere", pool="other")) is None
+    assert REPLAYS.claim(everything, worker=new_worker("caller", hardware={"kind": NO_ENGINE})) is None
+    ReplayRecord.objects.filter(pk=second.pk).update(next_at=Now() + timedelta(minutes=1))
+    claimed = [REPLAYS.claim(everything, worker=mine) for _ in range(3)]
+    assert [lease and lease.id for lease in claimed] == [first.pk, second.pk + 1, None], "none twice, and none early"
 
 
 @pytest.mark.django_db(transaction=True)

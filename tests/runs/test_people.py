@@ -134,6 +134,23 @@ def test_two_admins_who_are_demoted_at_once_leave_one(beside: Any):
     assert roles.scopes_of(person("grace")) == roles.ROLES["admin"]
 
 
+def test_the_only_admin_is_the_only_one_who_may_sign_in_whatever_made_them_one(db: None):
+    for name in ("ada", "grace"):
+        add_person(name=name, role="admin")
+    remove_person(name="grace")
+    with pytest.raises(Conflict, match="ada is the only admin"):
+        change_role(name="ada", role="viewer")
+    with pytest.raises(NotFound):
+        change_role(name="grace", role="admin")
+    get_user_model().objects.create_superuser("root", password=PASSWORD)
+    change_role(name="ada", role="viewer")
+    with pytest.raises(Conflict, match="root is the only admin"):
+        remove_person(name="root")
+    with pytest.raises(Conflict, match="ada is there already"):
+        invite_person(name="ada", role="admin")
+    assert roles.scopes_of(person()) == {"read"}
+
+
 def test_a_superuser_who_is_let_in_again_has_the_new_role_alone(manage: Callable[..., str]):
     manage("add_person", "grace", "--role", "admin")
     get_user_model().objects.create_superuser("ada", password=PASSWORD)

@@ -270,6 +270,12 @@ GATE: dict[str, Any] = {"suite": "sample", "candidate": 2, "baseline": 1}
         pytest.param({"gates": [GATE | {"tier": "advisory"}]}, "gates", id="only advisory"),
         pytest.param({"gates": [GATE], "treatment": "both"}, "treatment", id="no such treatment"),
         pytest.param({"gates": [GATE], "labels": {"a": 1}}, "labels.a", id="label"),
+        pytest.param({"gates": [GATE] * 51}, "gates", id="too many gates"),
+        pytest.param({"gates": [GATE | {"suite": None}]}, "gates[0].suite", id="no suite"),
+        pytest.param({"gates": [GATE | {"baseline": True}]}, "gates[0].baseline", id="true is no id"),
+        pytest.param({"gates": [GATE | {"baseline": 0}]}, "gates[0].baseline", id="zero is no id"),
+        pytest.param({"gates": [GATE], "treatment": "prompt", "pair_by": "name"}, "pair_by", id="no such pairing"),
+        pytest.param({"gates": [GATE], "pair_by": "id"}, "pair_by", id="by id, where no prompt is judged"),
     ],
 )
 def test_what_is_malformed_is_named(db: None, asked: dict[str, Any], field: str) -> None:

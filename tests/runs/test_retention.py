@@ -13,14 +13,22 @@ from runs import acts
 from runs.compare import compare
 from runs.models import (
     AnchorSetRecord,
+    AnswerSet,
+    BaselineRecord,
     Case,
+    ComparisonRecord,
     DeletionRecord,
+    ExperimentRecord,
+    ForcedScoringRecord,
     JudgingRecord,
+    ProbeRecord,
     RepeatScore,
+    ReplayRecord,
     ResponseRecord,
     Rotation,
     RunRecord,
     Scorer,
+    ScoringRecord,
     Suite,
     TraceBlock,
 )
@@ -152,6 +160,7 @@ def test_one_case_is_deleted_with_a_tombstone(runs: tuple[RunRecord, RunRecord])
     [
         ({"what": "all", "days": 1}, "what"),
         ({"what": "texts", "days": 0}, "days"),
+        ({"what": "texts", "days": 36_501}, "days"),
         ({"what": "texts", "days": 1, "label": "branch"}, "label"),
     ],
 )
@@ -211,6 +220,71 @@ def test_a_run_that_is_read_now_is_left_alone(runs: tuple[RunRecord, RunRecord])
         purge_case(suite="colours", case_id=case.case_id, reason="Ticket 17.")
     JudgingRecord.objects.filter(pk=at_work.pk).update(status="finished")
     assert due() == {(first.pk, "runs")}
+
+
+def test_whatever_reads_the_answers_of_a_run_now_keeps_them(runs: tuple[RunRecord, RunRecord]) -> None:
+    first, second = runs
+    rule = create_rule(what="texts", days=30)
+    repeat, version = first.repeats.first(), first.suite_version
+    own: dict[str, Any] = {"endpoint": first.endpoint, "profile": first.profile}
+    probe = ProbeRecord.objects.create(kind="verify", parameters={}, status="finished", **own)
+    AnswerSet.objects.create(probe=probe, role="endpoint", run=first)
+    lab: dict[str, Any] = {"kind": "bisect", "suite_version": version, "n_runs": 1, "budget_minutes": 1.0, **own}
+    waiting_or_at_work = [
+        ScoringRecord(repeat=repeat, scorer=version.scorer, needs=[]),
+        ForcedScoringRecord(run=first, repeats=[1], n_answers=1, n_tokens=1, **own),
+        ReplayRecord(run=first, repeat=repeat, case_index=0, variants=[{}], **own),
+        probe,
+    ]
+    pairs = [{"baseline": first, "candidate": second}, {"baseline": second, "candidate": first}]
+    readers = [(reader, status) for reader in waiting_or_at_work for status in ("queued", "running")]
+    readers += [(ComparisonRecord(input_digest=f"{place}", **pair), "queued") for place, pair in enumerate(pairs)]
+    readers += [(ExperimentRecord(**lab, **pair), "running") for pair in pairs]
+    due_now = retention._due(rule)
+    assert due_now.get() == first
+    for reader, status in readers:
+        reader.status = status
+        reader.save()
+        assert not due_now.exists(), (reader, status)
+        reader.status = "finished"
+        reader.save()
+        assert due_now.exists(), reader
+
+
+def test_what_is_no_older_than_a_rule_says_or_is_referred_to_is_kept(runs: tuple[RunRecord, RunRecord]) -> None:
+    first, second = runs
+    whole, texts = retention._due(create_rule(what="runs", days=30)), retention._due(create_rule(what="texts", days=30))
+    now, then = Now(), Now() - timedelta(days=100)
+    for changes in ({"finished_at": now}, {"created_at": now}, {"status": "running"}):  # of a log: imported now
+        RunRecord.objects.filter(pk=first.pk).update(**changes)
+        assert not texts.exists(), changes
+        RunRecord.objects.filter(pk=first.pk).update(finished_at=then, created_at=then, status="finished")
+    assert (whole.get(), texts.get()) == (first, first)
+    stack = build.bucket().fingerprint
+    rotation = Rotation.objects.create(endpoint=first.endpoint, before=stack, after=stack, run=first)
+    assert (whole.exists(), texts.exists()) == (False, True), "its row dates the rotation"
+    Rotation.objects.filter(pk=rotation.pk).update(run=second)
+    rotation.reference_runs.add(first)
+    assert (whole.exists(), texts.exists()) == (False, False), "it waits to be compared"
+    rotation.reference_runs.clear()
+    judge_run = old(judging(second).judge_run)
+    assert set(texts.all()) == {first}, "a judge's run goes with the run that it judged"
+    BaselineRecord.objects.create(
+        suite=first.suite_version.suite, line="paint", profile_slug="pinned", run=first, reason="Good."
+    )
+    assert (whole.exists(), texts.exists()) == (False, False)
+    case = first.suite_version.cases.first()
+    assert case is not None
+    with pytest.raises(Conflict, match="is a baseline"):
+        purge_case(suite="colours", case_id=case.case_id, reason="Ticket 17.")
+    with pytest.raises(InvalidInput):
+        purge_case(suite="colours", case_id=case.case_id, reason=" ", voids_sign_offs=True)
+    for at_work in (second, judge_run):
+        RunRecord.objects.filter(pk=at_work.pk).update(status="running")
+        with pytest.raises(Conflict, match=f"Run {at_work.pk} is at work on case"):
+            purge_case(suite="colours", case_id=case.case_id, reason="Ticket 17.", voids_sign_offs=True)
+        RunRecord.objects.filter(pk=at_work.pk).update(status="finished")
+    assert purge_case(suite="colours", case_id=case.case_id, reason="Ticket 17.", voids_sign_offs=True)
 
 
 def test_a_rotation_that_a_judges_run_dates_is_kept(runs: tuple[RunRecord, RunRecord]) -> None:

@@ -15,7 +15,7 @@ from evalboard.core.release import FIRST_VERDICT_RULES, VERDICT_RULES
 from runs import sign_off_chain
 from runs.access import remove_person
 from runs.models import ReleaseRecord, ResponseRecord, RunRecord, SignOffRecord, Token
-from runs.release import decide_release, release_report, sign_release, verdict_inputs, verdicts
+from runs.release import decide_release, release_report, sign_offs, sign_release, verdict_inputs, verdicts
 from runs.release.read_list import sign_off_lines
 from runs.run import add_repeats
 from tests import build
@@ -106,32 +106,38 @@ def test_who_may_not_sign(ship: ReleaseRecord, role: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("decision", "changed", "field"),
-    few(
-        [
-            pytest.param("bless", {}, "decision", id="no such decision"),
-            pytest.param("reject", {}, "note", id="reject without a reason"),
-            pytest.param("reject", {"note": "  "}, "note", id="blank reason"),
-            pytest.param("approve", {"note": "x" * 2001}, "note", id="long"),
-            pytest.param("approve", {"note": "a\0b"}, "note", id="not storable"),
-            pytest.param("approve", {"expires_at": soon()}, "expires_at", id="approval with an end"),
-            pytest.param("waive", {"note": "Known."}, "expires_at", id="waiver without an end"),
-            pytest.param("waive", {"note": "Known.", "expires_at": soon(-1)}, "expires_at", id="past"),
-            pytest.param("waive", {"note": "Known.", "expires_at": soon(367)}, "expires_at", id="too long"),
-            pytest.param(
-                "waive", {"note": "Known.", "expires_at": soon().replace(tzinfo=None)}, "expires_at", id="naive"
-            ),
-            pytest.param("waive", {"expires_at": soon()}, "note", id="waiver without a reason"),
-        ],
-        4,
-    ),
+    ("decision", "note", "ends", "field"),
+    [
+        pytest.param("bless", "", None, "decision", id="no such decision"),
+        pytest.param("reject", "", None, "note", id="reject without a reason"),
+        pytest.param("reject", "  ", None, "note", id="blank reason"),
+        pytest.param("approve", "x" * 2001, None, "note", id="long"),
+        pytest.param("approve", "x" * 2000, None, None, id="as long as may be"),
+        pytest.param("approve", "a\0b", None, "note", id="not storable"),
+        pytest.param("approve", "", 30, "expires_at", id="approval with an end"),
+        pytest.param("reject", "No.", 30, "expires_at", id="rejection with an end"),
+        pytest.param("waive", "Known.", None, "expires_at", id="waiver without an end"),
+        pytest.param("waive", "Known.", 0, "expires_at", id="past"),
+        pytest.param("waive", "Known.", 366.1, "expires_at", id="too long"),
+        pytest.param("waive", "Known.", 366, None, id="as late as may be"),
+        pytest.param("waive", "", 30, "note", id="waiver without a reason"),
+    ],
 )
-def test_what_is_malformed_is_named(
-    ship: ReleaseRecord, person: Any, decision: str, changed: dict[str, Any], field: str
-) -> None:
+def test_what_is_malformed_is_named(decision: str, note: str, ends: float | None, field: str | None) -> None:
+    now = timezone.now()
+    expires_at = None if ends is None else now + timedelta(days=ends)
+    if field is None:
+        sign_offs._refuse_wrong_input(decision, note, expires_at, now)
+        return
     with pytest.raises(InvalidInput) as refused:
-        sign(ship, person, decision, **changed)
+        sign_offs._refuse_wrong_input(decision, note, expires_at, now)
     assert list(refused.value.fields) == [field]
+
+
+def test_a_malformed_sign_off_is_not_stored(ship: ReleaseRecord, person: Any) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        sign(ship, person, "waive", note="Known.", expires_at=soon().replace(tzinfo=None))
+    assert list(refused.value.fields) == ["expires_at"]
     assert not SignOffRecord.objects.exists()
 
 
