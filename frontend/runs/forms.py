@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 
 from evalboard.core.profile import MAX_SEED
-from frontend.shell.forms import JSONText, PlainForm, endpoint_choices, parse_labels
+from frontend.shell.forms import JSONText, LabelLines, PlainForm, endpoint_choices
 from frontend.templatetags.drawing import drawn_plain, shortened
 
 MAX_REPEATS_ASKED = 100
@@ -40,11 +40,7 @@ class StartRunForm(PlainForm):
         label="Another checkpoint",
         help_text="A folder on the worker, of the endpoint's model line. Blank: the endpoint's own model.",
     )
-    labels = forms.CharField(
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 3, "placeholder": "commit=8f21c0e\nbranch=main", "spellcheck": "false"}),
-        help_text="One name=value per line.",
-    )
+    labels = LabelLines()
 
     def __init__(self, *args: Any, suites: Any = (), endpoints: Any = (), profiles: Any = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -66,9 +62,6 @@ class StartRunForm(PlainForm):
     def other_fields(self) -> list[Any]:
         return [field for field in self.visible_fields() if field.name not in MAIN_FIELDS]
 
-    def clean_labels(self) -> dict[str, str]:
-        return parse_labels(self.cleaned_data["labels"])
-
     def model(self) -> dict[str, str] | None:
         path = self.cleaned_data["checkpoint"].strip()
         return {"path": path} if path else None
@@ -82,5 +75,5 @@ class RepeatsForm(PlainForm):
 class RescoreForm(PlainForm):
     scorer = JSONText(
         label="Scorer as JSON",
-        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false", "placeholder": '{"kind": "exact"}'}),
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": '{"kind": "exact"}'}),
     )
