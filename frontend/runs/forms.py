@@ -22,6 +22,12 @@ class StartRunForm(PlainForm):
         initial=5,
         help_text="Five show how much the score varies. You can add repeats later.",
     )
+    in_turn_with = forms.ChoiceField(
+        required=False,
+        label="In turn with",
+        help_text="Run the suite there too, repeat by repeat in turn, as the baseline of a release. The load and the "
+        "hour then affect both alike.",
+    )
     seed = forms.IntegerField(
         min_value=0,
         max_value=MAX_SEED,
@@ -50,6 +56,8 @@ class StartRunForm(PlainForm):
             for row in suites
         ]
         choices["endpoint"].choices = endpoint_choices(endpoints)  # type: ignore[attr-defined]
+        others = [("", "no other endpoint"), *endpoint_choices(endpoints)]
+        choices["in_turn_with"].choices = others  # type: ignore[attr-defined]
         choices["profile"].choices = [  # type: ignore[attr-defined]
             (row.slug, f"{row.slug}: {drawn_plain(shortened(row.title, 80))}") for row in profiles
         ]
