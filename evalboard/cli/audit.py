@@ -2,7 +2,6 @@
 
 import json
 from codecs import iterdecode
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,7 +55,7 @@ def _check_file(file: Path) -> dict[str, Any]:
         raise WrongUse(f"{file} cannot be read: {problem}.") from problem
     except (KeyError, TypeError, AttributeError) as problem:
         raise WrongUse(f"{file} is no export of the audit trail: a line lacks {problem}.") from problem
-    return asdict(chain)
+    return chain.to_json()
 
 
 def _report(checked: dict[str, Any], *, as_json: bool) -> None:

@@ -74,14 +74,19 @@ class AuditLine(Contract):
     digest: str
 
 
-class AuditCheck(Contract):
-    """Whether the lines of the audit trail are whole: numbers, digests and seals."""
+class AuditChain(Contract):
+    """The result of following exported lines, each of which has the digest of the line before."""
 
     n_lines: Count
     first: Annotated[int | None, says(description="number of the oldest line that is kept")]
     last: int | None
     digest: Annotated[str, says(description="of the last line; it covers all lines before")]
-    sealed_to: Annotated[int | None, says(description="the newest sealed line; null where nothing is sealed")]
-    is_whole: bool
     broken: Annotated[int | None, says(description="number of the first line that is not as it was written")]
     problem: str
+
+
+class AuditCheck(AuditChain):
+    """Whether the lines of the audit trail are whole: numbers, digests and seals."""
+
+    sealed_to: Annotated[int | None, says(description="the newest sealed line; null where nothing is sealed")]
+    is_whole: bool

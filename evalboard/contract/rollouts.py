@@ -5,15 +5,20 @@ from typing import Annotated
 from evalboard.contract.base import Contract, Count, Id, Instant, PageAddress, says
 
 
-class WorstRolloutToken(Contract):
-    """The token of a step whose two logprobs differ most."""
+class WorstPosition(Contract):
+    """A position where the logprobs of sampler and trainer differ most."""
 
     response: Annotated[int, says(minimum=0, description="row of the batch, from 0")]
     position: Annotated[int, says(minimum=0, description="in its response, from 0")]
+    log_ratio: Annotated[float, says(description="the trainer's logprob minus the sampler's")]
+
+
+class WorstRolloutToken(WorstPosition):
+    """The token of a step whose two logprobs differ most."""
+
     token_id: int
     sampler: Annotated[float, says(description="logprob in nats")]
     trainer: float
-    log_ratio: Annotated[float, says(description="the trainer's logprob minus the sampler's")]
 
 
 class TopKCheck(Contract):

@@ -6,26 +6,15 @@ PostgreSQL computes the digests (runs/migrations/_audit.py). Here they are compu
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from evalboard.contract.audit import AuditChain
 
 FIELDS = (
     *("previous", "number", "at", "actor", "person", "credential", "address", "via", "act", "kind", "subject", "name"),
     *("changes", "request_id", "role"),
 )
 CUT = "cut"  # the act of a line that says up to which number older lines were removed
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """The result of following the lines. broken: number of the first wrong one, with its problem."""
-
-    n_lines: int = 0
-    first: int | None = None
-    last: int | None = None
-    digest: str = ""
-    broken: int | None = None
-    problem: str = ""
 
 
 def digest_line(line: Mapping[str, Any]) -> str:
@@ -38,7 +27,7 @@ def digest_line(line: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(covered, ensure_ascii=False).encode()).hexdigest()
 
 
-def follow_chain(lines: Iterable[Mapping[str, Any]]) -> Chain:
+def follow_chain(lines: Iterable[Mapping[str, Any]]) -> AuditChain:
     """Follow exported lines, oldest first, to the first that is wrong.
 
     The oldest line is number 1, or a later line says that those before it were removed.
@@ -75,14 +64,14 @@ def _find_problem(line: Mapping[str, Any], last: Mapping[str, Any] | None) -> st
 
 def _chain(
     n_lines: int, first: Mapping[str, Any] | None, last: Mapping[str, Any] | None, broken: int | None, problem: str
-) -> Chain:
-    return Chain(
-        n_lines,
-        first["number"] if first else None,
-        last["number"] if last else None,
-        last["digest"] if last else "",
-        broken,
-        problem,
+) -> AuditChain:
+    return AuditChain(
+        n_lines=n_lines,
+        first=first["number"] if first else None,
+        last=last["number"] if last else None,
+        digest=last["digest"] if last else "",
+        broken=broken,
+        problem=problem,
     )
 
 

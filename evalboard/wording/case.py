@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 MAX_CHANCE = 0.05
 LINKED_IMAGE = "Only this address is part of the case's digest: the image may change."
+NOT_KNOWN = "not known yet"  # which server answers, before a repeat has ended
 NAMES = {"case": "the case itself", "scorer": "the scorer"}  # of facts whose values are digests
 
 
@@ -53,7 +54,8 @@ def describe_changes(changes: "Sequence[CaseChange]", before: str, run: str) -> 
 
 def _describe_fact(fact: "CaseChange") -> str:
     """Name a fact with both values. Two models or servers may have one name, such as "unknown stack"."""
-    return f"{fact.what} {fact.before} → {'another ' if fact.before == fact.after else ''}{fact.after}"
+    another = "another " if fact.before == fact.after else ""
+    return f"{fact.what} {fact.before or NOT_KNOWN} → {another}{fact.after or NOT_KNOWN}"
 
 
 def describe_turn(

@@ -35,7 +35,7 @@ OUTCOMES = Messages(
             "none_beyond": "No case is beyond chance.",
         },
         ("chance", "unknown"): {
-            "one_repeat": "A side has one repeat, so which of these are chance is not known.",
+            "one_repeat": "Only one repeat of a side counts, so which of these are chance is not known.",
         },
         ("load", "allows"): {"under_load": UNDER_LOAD},
         ("repeats", "asserts"): {

@@ -307,7 +307,8 @@ def _describe_answered(run: "Run") -> str:
     for bucket in run.buckets:
         given[bucket.model_reported or bucket.model.name] += bucket.n_responses
     if not given:
-        return "Nothing yet."
+        n_done = run.progress.n_done
+        return f"{counted(n_done, 'answer')}. Who gave them is shown when a repeat ends." if n_done else "Nothing yet."
     models = listed([f"{name} ({n:,} of {counted(given.total(), 'answer')})" for name, n in given.items()])
     return f"{models}, according to the {'log' if _is_logged(run) else 'server'}." if run.is_reported else f"{models}."
 
@@ -445,7 +446,7 @@ ESTIMATE = Messages(
         ("cost", "asserts"): {"estimate": "{parts}."},
         ("cost", "unknown"): {
             "lacking": "Unknown: {names:list}.",
-            "lacking_time": "Unknown: {names:list} (no earlier run on this endpoint to go by).",
+            "lacking_time": "Unknown: {names:list} (no earlier run like it on this endpoint).",
             "price": "The price is unknown.",
             "uncounted": "not known: {n:answer} came without token counts",
         },

@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
-from frontend.shell.forms import PlainForm
+from frontend.shell.forms import CodeText, PlainForm
 from runs.access import LONGEST_NAME, ROLES, SCOPES
 from runs.webhooks import EVENTS, LONGEST_URL
 
@@ -41,10 +41,10 @@ class TokenForm(PlainForm):
 
 
 class WebhookForm(PlainForm):
-    url = forms.CharField(
+    url = CodeText(
         max_length=LONGEST_URL,
         label="Address",
-        widget=forms.URLInput(attrs={"placeholder": "https://", "spellcheck": "false", "autocomplete": "off"}),
+        widget=forms.URLInput(attrs={"placeholder": "https://", "autocomplete": "off"}),
     )
     events = forms.MultipleChoiceField(
         widget=forms.CheckboxSelectMultiple,
@@ -56,10 +56,10 @@ class WebhookForm(PlainForm):
 class AddressForm(PlainForm):
     """An address of a person's own: of a webhook, or of a mailbox."""
 
-    address = forms.CharField(
+    address = CodeText(
         max_length=LONGEST_URL,
         label="E-mail, or a webhook’s address",
-        widget=forms.TextInput(attrs={"placeholder": "https://hooks.slack.com/…", "spellcheck": "false"}),
+        widget=forms.TextInput(attrs={"placeholder": "https://hooks.slack.com/…"}),
     )
 
     def url(self) -> str:

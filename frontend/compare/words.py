@@ -19,7 +19,7 @@ PLAIN = {
     "silent_change": "something changed that no fingerprint shows",
     "seed_ignored": "the seed was ignored",
     "backend_changed": "another serving stack answered",
-    "model_name_changed": "the model has another name",
+    "model_name_changed": "a model of another name answered",
     "whitespace": "answers differ only in formatting",
     "length": "answers were cut at different lengths",
     "filtered": "the provider filtered answers of one side",

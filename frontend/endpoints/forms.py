@@ -8,7 +8,7 @@ from django import forms
 from evalboard.contract.catalogue import Endpoint
 from evalboard.core.cost import parse_price
 from evalboard.wording.probe_states import DAILY_CHECK_COST
-from frontend.shell.forms import JSONText, PlainForm, endpoint_choices
+from frontend.shell.forms import CodeText, JSONText, NameText, PlainForm, endpoint_choices
 from frontend.templatetags.drawing import as_json
 from runs.models import EndpointRecord
 
@@ -18,7 +18,7 @@ REMOTE_FIELDS = {"model.name": "model_name"}
 COPIED = ("base_url", "auth", "api", "line", "concurrency", "calls_per_minute", "pool", "reference", "bypass")
 
 
-class HeaderLines(forms.CharField):
+class HeaderLines(CodeText):
     """Headers typed one a line: a constant, or $VARIABLE."""
 
     def clean(self, value: Any) -> dict[str, str | dict[str, str]]:
@@ -33,7 +33,7 @@ class HeaderLines(forms.CharField):
         return headers
 
 
-class PriceText(forms.CharField):
+class PriceText(CodeText):
     """A price as `evalboard endpoint set --price` takes it; None if blank."""
 
     def clean(self, value: Any) -> dict[str, str] | None:
@@ -55,18 +55,24 @@ def remote_fields(base: Endpoint) -> dict[str, Any]:
     }
 
 
+class SecretSource(CodeText):
+    """Where a worker finds a secret: a variable's name or a path, never the secret."""
+
+    def __init__(self, *, placeholder: str, **options: Any) -> None:
+        box = forms.TextInput(attrs={"placeholder": placeholder, "autocomplete": "off"})
+        super().__init__(required=False, max_length=200, widget=box, **options)
+
+
 class EndpointForm(PlainForm):
-    slug = forms.CharField(max_length=80, label="Name", help_text="Small letters, digits, dots and dashes.")
+    slug = NameText()
     model_path = forms.CharField(
         required=False, max_length=500, help_text="A folder on the worker, or s3://bucket/prefix, or:"
     )
     model_repo = forms.CharField(required=False, max_length=200, label="Model repository", help_text="owner/name")
     model_revision = forms.CharField(required=False, max_length=100, help_text="A full commit of the repository.")
-    auth = forms.CharField(
-        required=False,
-        max_length=200,
+    auth = SecretSource(
+        placeholder="HUB_API_KEY",
         label="Source of the hub's token",
-        widget=forms.TextInput(attrs={"placeholder": "HUB_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
         help_text="For a private repository of model or adapter: the name of an environment variable of the worker "
         "that EVALBOARD_ENDPOINT_KEYS allows. Never the token itself.",
     )
@@ -107,7 +113,7 @@ class EndpointForm(PlainForm):
 class RemoteEndpointForm(PlainForm):
     """An external server."""
 
-    slug = forms.CharField(max_length=80, label="Name", help_text="Small letters, digits, dots and dashes.")
+    slug = NameText()
     base_url = forms.CharField(
         max_length=500,
         label="Address",
@@ -115,11 +121,9 @@ class RemoteEndpointForm(PlainForm):
         help_text="The base address of calls. The setting EVALBOARD_ENDPOINT_HOSTS must allow its host.",
     )
     model_name = forms.CharField(max_length=200, label="Model", help_text="As the server names it.")
-    auth = forms.CharField(
-        required=False,
-        max_length=200,
+    auth = SecretSource(
+        placeholder="OPENAI_API_KEY",
         label="Source of the key",
-        widget=forms.TextInput(attrs={"placeholder": "OPENAI_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
         help_text="The name of an environment variable of the worker, or an absolute path. Never the key itself. "
         "The setting EVALBOARD_ENDPOINT_KEYS must allow the name; *_API_KEY is allowed by default.",
     )
@@ -141,19 +145,19 @@ class RemoteEndpointForm(PlainForm):
         required=False,
         max_length=200,
         label="Price of a million tokens",
-        widget=forms.TextInput(attrs={"placeholder": "input=2.50,output=10,currency=USD", "spellcheck": "false"}),
+        widget=forms.TextInput(attrs={"placeholder": "input=2.50,output=10,currency=USD"}),
         help_text="input and output, and where they differ cached and reasoning. Blank: not known.",
     )
     headers = HeaderLines(
         required=False,
-        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        widget=forms.Textarea(attrs={"rows": 2}),
         label="Headers",
         help_text="One per line: Name: value. For a secret, name a worker's variable: Name: $VARIABLE.",
     )
     extra_body = JSONText(
         required=False,
         empty_value="{}",
-        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        widget=forms.Textarea(attrs={"rows": 2}),
         label="Extra body fields (JSON)",
         help_text='Such as {"provider": {"allow_fallbacks": false}}.',
     )
@@ -187,12 +191,10 @@ class RemoteEndpointForm(PlainForm):
 
 
 class PolicyForm(PlainForm):
-    slug = forms.CharField(
-        max_length=80, label="Name", help_text="The same name with other settings makes a new version."
-    )
+    slug = NameText(help_text="The same name with other settings makes a new version.")
     title = forms.CharField(max_length=200)
     settings = JSONText(
-        widget=forms.Textarea(attrs={"rows": 9, "spellcheck": "false"}),
+        widget=forms.Textarea(attrs={"rows": 9}),
         label="Settings as JSON",
         help_text="rule: strict or paired. tolerance, guard: in points. looks: 5, 10, 20 or 3, 10, 20.",
     )
@@ -216,8 +218,6 @@ class SameModelForm(PlainForm):
 
 
 class ProfileForm(PlainForm):
-    slug = forms.CharField(
-        max_length=80, label="Name", help_text="The same name with other settings makes a new version."
-    )
+    slug = NameText(help_text="The same name with other settings makes a new version.")
     title = forms.CharField(max_length=200)
-    settings = JSONText(widget=forms.Textarea(attrs={"rows": 12, "spellcheck": "false"}), label="Settings as JSON")
+    settings = JSONText(widget=forms.Textarea(attrs={"rows": 12}), label="Settings as JSON")

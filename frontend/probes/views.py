@@ -83,7 +83,7 @@ class ProbeForm(PlainForm):
     parameters = OptionalJSON(
         required=False,
         label="Parameters as JSON",
-        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "placeholder": '{"copies": 200}'}),
+        widget=forms.Textarea(attrs={"rows": 3, "placeholder": '{"copies": 200}'}),
         help_text="Only those that differ from the defaults.",
     )
 

@@ -17,7 +17,7 @@ from evalboard.core.errors import EvalboardError
 from evalboard.core.suite import DEFAULT_POLICY, SAMPLED_POLICY, parse_policy
 from frontend.release import words as release_words
 from frontend.release.verdicts import DECISIONS, decisions_on
-from frontend.shell.forms import PlainForm, blame, parse_labels
+from frontend.shell.forms import LabelLines, PlainForm, blame
 from frontend.shell.run_choices import by_suite
 
 CURRENT = "current"
@@ -96,11 +96,7 @@ class ReleaseForm(PlainForm):
         label="Nothing caches there",
         help_text="You know that each repeat was computed, even where all repeats are equal. The release says so.",
     )
-    labels = forms.CharField(
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 3, "placeholder": "commit=8f21c0e\nbranch=main", "spellcheck": "false"}),
-        help_text="One name=value per line.",
-    )
+    labels = LabelLines()
 
     def __init__(self, *args: Any, policies: Iterable[Any] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -126,9 +122,6 @@ class ReleaseForm(PlainForm):
         if self.cleaned_data.get("pair_by_id") and self.cleaned_data.get("treatment") != PROMPT_TREATMENT:
             self.add_error("pair_by_id", "Cases are paired by id where the prompt is judged: choose the prompt above.")
         return fields
-
-    def clean_labels(self) -> dict[str, str]:
-        return parse_labels(self.cleaned_data["labels"])
 
 
 def blame_gates(shared: ReleaseForm, rows: list[GateForm], problem: EvalboardError) -> None:

@@ -132,6 +132,8 @@ def _buttons(line: NextStep, report: Release, gate: Gate, scopes: frozenset[str]
         return [_complete_step(sides[name][0]) for name in line.sides if may_run]
     if line.code == "second_run":
         return [_second_step(gate, name, side) for name, side, _ in gate.sides if may_run and name in line.sides]
+    if line.code in TO_AN_IMPORT and not any(side.is_log for _, side, _ in gate.sides):
+        return []
     if line.code in TO_AN_ENDPOINT:
         named = (side for name, side, _ in gate.sides if name in (line.sides or SIDES) and not side.is_log)
         return [_endpoint_step(line.code, each) for each in dict.fromkeys(s.endpoint for s in named) if may_admin]

@@ -6,6 +6,7 @@ from evalboard.contract.compare import CaseOutcome, Comparison
 from evalboard.contract.excerpt import AnswerExcerpt, PairExcerpt, ShownCase
 from evalboard.contract.release import Gate
 from evalboard.wording.numbers import counted, in_words
+from evalboard.wording.outcomes import explain_passes
 from frontend.compare.pair_address import pair_url
 from runs.compare import worst_cases
 
@@ -41,11 +42,12 @@ class WorstLine:
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The worst cases of a gate."""
+    """The worst cases of a gate. passes: which repeats their passes leave out, else ""."""
 
     title: str
     lines: tuple[WorstLine, ...]
     suite: str
+    passes: str
 
 
 def worst(gate: Gate, comparison: Comparison | None) -> Worst | None:
@@ -62,7 +64,8 @@ def worst(gate: Gate, comparison: Comparison | None) -> Worst | None:
     shown = worst_cases(comparison.id, runs, outcome=outcome, look=look, n=N_SHOWN, terms=terms)
     filters = {"outcome": outcome} | ({} if gate.look is None else {"look": str(gate.look)})
     lines = tuple(_line(gate, each, filters) for each in shown)
-    return Worst(_title(gate, outcome, len(lines), n), lines, gate.suite)
+    passes = explain_passes(comparison.sides, [each.outcome for each in shown])
+    return Worst(_title(gate, outcome, len(lines), n), lines, gate.suite, passes)
 
 
 def _look(gate: Gate) -> int | None:

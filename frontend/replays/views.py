@@ -29,7 +29,7 @@ class BodyForm(PlainForm):
     profile = forms.ChoiceField(help_text="Production’s settings. The request’s own sampling overrides them.")
     body = JSONText(
         label="Request",
-        widget=forms.Textarea(attrs={"rows": 10, "spellcheck": "false", "placeholder": EXAMPLE, "class": "mono"}),
+        widget=forms.Textarea(attrs={"rows": 10, "placeholder": EXAMPLE, "class": "mono"}),
         help_text="The body of a chat completion request, without headers. It is stored unchanged.",
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 
 from evalboard.core.profile import MAX_SEED
-from frontend.shell.forms import JSONText, PlainForm, endpoint_choices, parse_labels
+from frontend.shell.forms import JSONText, LabelLines, PlainForm, endpoint_choices
 from frontend.templatetags.drawing import drawn_plain, shortened
 
 MAX_REPEATS_ASKED = 100
@@ -21,6 +21,12 @@ class StartRunForm(PlainForm):
         max_value=MAX_REPEATS_ASKED,
         initial=5,
         help_text="Five show how much the score varies. You can add repeats later.",
+    )
+    in_turn_with = forms.ChoiceField(
+        required=False,
+        label="In turn with",
+        help_text="Run the suite there too, repeat by repeat in turn, as the baseline of a release. The load and the "
+        "hour then affect both alike.",
     )
     seed = forms.IntegerField(
         min_value=0,
@@ -40,11 +46,7 @@ class StartRunForm(PlainForm):
         label="Another checkpoint",
         help_text="A folder on the worker, of the endpoint's model line. Blank: the endpoint's own model.",
     )
-    labels = forms.CharField(
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 3, "placeholder": "commit=8f21c0e\nbranch=main", "spellcheck": "false"}),
-        help_text="One name=value per line.",
-    )
+    labels = LabelLines()
 
     def __init__(self, *args: Any, suites: Any = (), endpoints: Any = (), profiles: Any = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -54,6 +56,8 @@ class StartRunForm(PlainForm):
             for row in suites
         ]
         choices["endpoint"].choices = endpoint_choices(endpoints)  # type: ignore[attr-defined]
+        others = [("", "no other endpoint"), *endpoint_choices(endpoints)]
+        choices["in_turn_with"].choices = others  # type: ignore[attr-defined]
         choices["profile"].choices = [  # type: ignore[attr-defined]
             (row.slug, f"{row.slug}: {drawn_plain(shortened(row.title, 80))}") for row in profiles
         ]
@@ -65,9 +69,6 @@ class StartRunForm(PlainForm):
     @property
     def other_fields(self) -> list[Any]:
         return [field for field in self.visible_fields() if field.name not in MAIN_FIELDS]
-
-    def clean_labels(self) -> dict[str, str]:
-        return parse_labels(self.cleaned_data["labels"])
 
     def model(self) -> dict[str, str] | None:
         path = self.cleaned_data["checkpoint"].strip()
@@ -82,5 +83,5 @@ class RepeatsForm(PlainForm):
 class RescoreForm(PlainForm):
     scorer = JSONText(
         label="Scorer as JSON",
-        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false", "placeholder": '{"kind": "exact"}'}),
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": '{"kind": "exact"}'}),
     )

@@ -14,7 +14,7 @@ from frontend.shell.live import answer_list
 from runs.access import READ, RUN, requires
 from runs.catalogue import ENGINES, read
 from runs.models import Priority
-from runs.run import RUN_ORDERS, WAITING_FOR_ENDPOINT, RunFilter, create_run, estimate_run, sortable_runs
+from runs.run import RUN_ORDERS, WAITING_FOR_ENDPOINT, RunFilter, create_pair, create_run, estimate_run, sortable_runs
 from runs.store import imported
 from runs.suites import suite_rows
 
@@ -70,6 +70,10 @@ def new_run(request: HttpRequest) -> HttpResponse:
         with blaming(form, names=FORM_FIELDS):
             named = {name: asked_for[name] for name in ("suite", "endpoint", "profile", "repeats", "seed", "labels")}
             order = {**named, "model": form.model(), "priority": asked_for["priority"] or Priority.NORMAL}
+            if asked_for["in_turn_with"]:
+                baseline = {**order, "endpoint": asked_for["in_turn_with"], "model": None}
+                pair = create_pair(baseline=baseline, candidate=order, user=request.user)
+                return show_queued(request, pair, "when both have ended, judge the second against the first")
             return show_queued(request, [create_run(**order, user=request.user)], "this page follows it")
     form.mark_problems()
     return render(request, "runs/new.html", {"form": form, **choices}, status=422)

@@ -85,7 +85,8 @@ def _live(run: Run) -> dict[str, object]:
         "banners": tuple(
             warning
             for warning in run.warnings
-            if warning.code not in (*looking_at.SAID_ELSEWHERE, *_in_the_head(run))
+            if warning.severity == "warning"
+            and warning.code not in (*looking_at.SAID_ELSEWHERE, *_in_the_head(run))
             and (run.progress.n_done or warning.must_act == "operator")
         ),
         "has_strays": any(bucket.strays for bucket in run.buckets),

@@ -141,7 +141,7 @@ def describe_run(run: Run) -> Headline:
     if run.status in ("incomplete", "failed", "cancelled"):
         stored = SAID.write("stored", n=run.progress.n_done, n_total=run.progress.n_total)
         missing = sum(line.n_missing for line in run.every_repeat)
-        return Headline(SAID.write(run.status, n=missing), f"{stored} {worth}")
+        return Headline(SAID.write(run.status, n=missing), stored)
     if any(run.n_left_out):
         repeats = sum(n > 0 for n in run.n_left_out)
         worth = f"{SAID.write('left_out', n=sum(run.n_left_out), n_repeats=repeats)} {worth}"

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from evalboard.contract.probe import KINDS
 from evalboard.contract.schedule import Schedule
-from frontend.shell.forms import PlainForm, blaming, endpoint_choices, once, posted_from
+from frontend.shell.forms import CodeText, NameText, PlainForm, blaming, endpoint_choices, once, posted_from
 from frontend.shell.lists import read_view
 from frontend.templatetags.drawing import drawn_plain, shortened
 from runs import acts
@@ -38,12 +38,12 @@ PROBE_FIELDS = {f"probe.{name}": name for name in ("endpoint", "profile")} | {"p
 class ScheduleForm(PlainForm):
     """The fields shared by both kinds of schedules."""
 
-    slug = forms.CharField(max_length=80, label="Name", help_text="Small letters, digits, dots and dashes.")
+    slug = NameText()
     endpoint = forms.ChoiceField()
-    cron = forms.CharField(
+    cron = CodeText(
         max_length=100,
         label="When",
-        widget=forms.TextInput(attrs={"placeholder": "0 3 * * 1-5", "spellcheck": "false"}),
+        widget=forms.TextInput(attrs={"placeholder": "0 3 * * 1-5"}),
         help_text="Minute, hour, day of the month, month, day of the week: 0 3 * * 1-5 is 03:00 from Monday to Friday.",
     )
     time_zone = forms.CharField(max_length=60, initial="UTC", help_text="The time zone, such as Europe/Berlin.")

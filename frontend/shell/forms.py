@@ -149,20 +149,38 @@ def show_queued(request: HttpRequest, runs: Sequence[RunRecord], then: str) -> H
     return redirect("run", run_id=runs[-1].pk)
 
 
-def parse_labels(text: str) -> dict[str, str]:
-    """Parse labels as typed, one name=value a line. Raises ValidationError for a line that is none."""
-    labels: dict[str, str] = {}
-    for line in text.splitlines():
-        if not line.strip():
-            continue
-        name, equals, value = line.partition("=")
-        if not equals or not name.strip():
-            raise forms.ValidationError(f"“{shortened(line, 40)}” is not name=value.")
-        labels[name.strip()] = value.strip()
-    return labels
+class NameText(forms.CharField):
+    """A name that addresses have."""
+
+    def __init__(self, *, help_text: str = "Small letters, digits, dots and dashes.") -> None:
+        super().__init__(max_length=80, label="Name", help_text=help_text)
 
 
-class JSONText(forms.CharField):
+class CodeText(forms.CharField):
+    """A text that is no prose, and so is not checked for spelling."""
+
+    def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
+        return {**super().widget_attrs(widget), "spellcheck": "false"}
+
+
+class LabelLines(CodeText):
+    """The labels of a run, name=value per line."""
+
+    def __init__(self) -> None:
+        lines = forms.Textarea(attrs={"rows": 3, "placeholder": "commit=8f21c0e\nbranch=main"})
+        super().__init__(required=False, widget=lines, help_text="One name=value per line.")
+
+    def clean(self, value: Any) -> dict[str, str]:
+        labels: dict[str, str] = {}
+        for line in filter(str.strip, super().clean(value).splitlines()):
+            name, equals, text = (part.strip() for part in line.partition("="))
+            if not equals or not name:
+                raise forms.ValidationError(f"“{shortened(line, 40)}” is not name=value.")
+            labels[name] = text
+        return labels
+
+
+class JSONText(CodeText):
     """A JSON object typed as text."""
 
     widget = forms.Textarea

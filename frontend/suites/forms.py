@@ -12,7 +12,7 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import EXAMPLES, JUDGE
 from evalboard.core.suite import COLUMNS, SuiteText, decode_suite, read_suite_text
 from evalboard.logged.suites import slug_of
-from frontend.shell.forms import JSONText, PlainForm, endpoint_choices
+from frontend.shell.forms import CodeText, JSONText, PlainForm, endpoint_choices
 from frontend.shell.lists import parse_number
 from frontend.templatetags.numbers import points
 from runs.suites import mapping_names, shipped_mapping
@@ -29,7 +29,7 @@ class ScorerForm(PlainForm):
     options = JSONText(
         required=False,
         label="Its options",
-        widget=forms.TextInput(attrs={"spellcheck": "false", "placeholder": '{"pass_at": 0.6}'}),
+        widget=forms.TextInput(attrs={"placeholder": '{"pass_at": 0.6}'}),
         help_text="JSON. Without them the scorer has its defaults.",
     )
 
@@ -56,18 +56,18 @@ class SuiteForm(PlainForm):
     """The form of a suite, which is read again each time it is sent; only saving stores anything."""
 
     file = forms.FileField(required=False, label="Or choose a file", help_text="At most 16 MiB.")
-    text = forms.CharField(
+    text = CodeText(
         required=False,
         strip=False,
         label="Paste the cases",
         help_text="CSV with a line that names the columns, JSONL with a case per line, or a JSON document.",
-        widget=forms.Textarea(attrs={"rows": 10, "spellcheck": "false", "class": "mono", "placeholder": PLACEHOLDER}),
+        widget=forms.Textarea(attrs={"rows": 10, "class": "mono", "placeholder": PLACEHOLDER}),
     )
     scorer = forms.ChoiceField(choices=[(kind, kind) for kind in EXAMPLES], initial="contains")
     options = JSONText(
         required=False,
         label="Its options",
-        widget=forms.TextInput(attrs={"spellcheck": "false", "placeholder": '{"normalise": {"case": "fold"}}'}),
+        widget=forms.TextInput(attrs={"placeholder": '{"normalise": {"case": "fold"}}'}),
         help_text="JSON. Without them the scorer has its defaults.",
     )
     slug = forms.CharField(

@@ -10,8 +10,8 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from evalboard.contract.audit import AuditCheck, AuditLine
-from evalboard.core.audit import Chain, follow_chain
+from evalboard.contract.audit import AuditChain, AuditCheck, AuditLine
+from evalboard.core.audit import follow_chain
 from runs.models import AuditLineRecord, AuditSeal
 from runs.sign_off_chain import is_right_seal, seal_columns
 from runs.store import RecordList, take_as_long_as_it_takes
@@ -51,16 +51,8 @@ def check_trail() -> AuditCheck:
     stored = AuditLineRecord.objects.exclude(number=None).order_by("number").iterator(chunk_size=READ_AT_ONCE)
     chain = follow_chain(_line(line).to_json() for line in stored)
     sealed_to, broken, problem = _check_seals(chain)
-    return AuditCheck(
-        n_lines=chain.n_lines,
-        first=chain.first,
-        last=chain.last,
-        digest=chain.digest,
-        sealed_to=sealed_to,
-        is_whole=broken is None and not problem,
-        broken=broken,
-        problem=problem,
-    )
+    judged = {"sealed_to": sealed_to, "is_whole": broken is None and not problem, "broken": broken, "problem": problem}
+    return AuditCheck.from_record(chain, **judged)
 
 
 def seal_trail() -> bool:
@@ -87,7 +79,7 @@ def cut_trail() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _check_seals(chain: Chain) -> tuple[int | None, int | None, str]:
+def _check_seals(chain: AuditChain) -> tuple[int | None, int | None, str]:
     """Return the newest sealed line, and the first wrong one with its problem."""
     if not settings.VERDICT_KEYS:
         return None, chain.broken, chain.problem

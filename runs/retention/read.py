@@ -51,16 +51,7 @@ def rule_rows() -> list[contract.RetentionRule]:
 
 def due_rows(limit: int | None = None) -> list[contract.DueDeletion]:
     """Return exactly what the rules would delete now: of all runs, or of the first ones."""
-    return [
-        contract.DueDeletion(
-            run=str(due.run),
-            what=due.what,
-            rule=describe_rule(due.rule),
-            n_responses=due.n_responses,
-            n_bytes=due.n_bytes,
-        )
-        for due in islice(plan_deletions(), limit)
-    ]
+    return [due for _, due in islice(plan_deletions(), limit)]
 
 
 def deletions() -> RecordList[contract.Deletion]:

@@ -6,7 +6,6 @@ rotation. Scores, digests and provenance stay until a rule for whole runs delete
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +14,7 @@ from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Greatest, Now
 
+from evalboard.contract.retention import DueDeletion
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.trace import TokenTrace, encode_block, pack_reasons, read_block, unpack_reasons
 from runs import acts
@@ -89,17 +89,6 @@ DELETE FROM runs_traceblock AS block
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
-    """What a rule would delete now. n_bytes: about, as stored."""
-
-    run: int
-    what: str
-    rule: RetentionRuleRecord
-    n_responses: int
-    n_bytes: int
-
-
 def create_rule(*, what: str, days: int, suite: str = "", label: str = "", user: Any = None) -> RetentionRuleRecord:
     """Make a rule, which the scheduler follows from its next sweep on. Raises InvalidInput or NotFound."""
     fields: dict[str, str] = {}
@@ -128,10 +117,12 @@ def describe_rule(rule: RetentionRuleRecord) -> str:
     return f"rule {rule.pk}: {what}{of}{f' with {rule.label}' if rule.label else ''} after {rule.days} days"
 
 
-def plan_deletions() -> Iterator[Due]:
+def plan_deletions() -> Iterator[tuple[RetentionRuleRecord, DueDeletion]]:
     """Yield what the rules would delete now, whole runs first; a run comes once, measured as it comes."""
     for run_id, what, rule in _plan():
-        yield Due(run_id, what, rule, *_size(run_id, what))
+        n_responses, n_bytes = _size(run_id, what)
+        size = {"n_responses": n_responses, "n_bytes": n_bytes}
+        yield rule, DueDeletion(run=str(run_id), what=what, rule=describe_rule(rule), **size)
 
 
 def count_due() -> int:
@@ -154,9 +145,9 @@ def apply_rules(*, limit: int = RUNS_AT_ONCE) -> int:
     A run at which that fails is logged, and stops no other.
     """
     n_done = 0
-    for due in plan_deletions():
+    for rule, due in plan_deletions():
         try:
-            n_done += _apply(due)
+            n_done += _apply(rule, due)
         except Exception:
             logger.exception("The %s of run %s were not deleted", due.what, due.run)
         if n_done == limit:
@@ -366,14 +357,15 @@ def _size(run_id: int, what: str) -> tuple[int, int]:
     return int(n), int(traces if what == What.TRACES else traces + texts)
 
 
-def _apply(due: Due) -> bool:
+def _apply(rule: RetentionRuleRecord, due: DueDeletion) -> bool:
     """Delete one run's part, unless the run no longer is what the rule is about."""
     with transaction.atomic():
         take_as_long_as_it_takes()
+        run_id = int(due.run)
         # Waits for who scores them again, which locks repeats.
-        list(RepeatRecord.objects.select_for_update().filter(run=due.run).order_by("pk").values_list("pk"))
-        run = locked(due.run)
-        if not _due(due.rule).filter(pk=run.pk).exists():
+        list(RepeatRecord.objects.select_for_update().filter(run=run_id).order_by("pk").values_list("pk"))
+        run = locked(run_id)
+        if not _due(rule).filter(pk=run.pk).exists():
             return False
         if due.what == What.RUNS:
             if acts.refusal("delete", run) is not None:
@@ -383,12 +375,11 @@ def _apply(due: Due) -> bool:
             _delete_traces(run)
             if due.what == What.TEXTS:
                 _delete_texts(run)
-        why = describe_rule(due.rule)
-        about = {"what": due.what, "run": due.run, "why": why, "suite_version_id": run.suite_version_id}
+        about = {"what": due.what, "run": run.pk, "why": due.rule, "suite_version_id": run.suite_version_id}
         DeletionRecord.objects.create(n_responses=due.n_responses, n_bytes=due.n_bytes, **about)
         if due.what != What.RUNS:
-            history.note(due.run, f"{due.what}_deleted", f"The {due.what} of its answers were deleted by {why}.")
-            changes.run_changed(run_id=due.run)
+            history.note(run.pk, f"{due.what}_deleted", f"The {due.what} of its answers were deleted by {due.rule}.")
+            changes.run_changed(run_id=run.pk)
     return True
 
 

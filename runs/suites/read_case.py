@@ -173,7 +173,7 @@ def _describe(
 
 def _find_changes(versions: _Versions, before: _Run, after: _Run) -> Iterator[contract.CaseChange]:
     """Yield the facts that differ between two runs."""
-    if before.model_id != after.model_id:
+    if None not in (before.model_id, after.model_id) and before.model_id != after.model_id:
         yield contract.CaseChange(what="model", before=before.model_name, after=after.model_name)
     if before.server_id != after.server_id:
         yield contract.CaseChange(what="server", before=before.server or "", after=after.server or "")

@@ -143,7 +143,7 @@ def test_an_estimate_starts_nothing(evalboard: Call) -> None:
     build.endpoint()
     build.profile()
     done = evalboard("run", "colours", "--endpoint", "local", "--repeats", "2", "--estimate")
-    assert done.stdout == "6 calls. Unknown: time and tokens (no earlier run on this endpoint to go by).\n"
+    assert done.stdout == "6 calls. Unknown: time and tokens (no earlier run like it on this endpoint).\n"
     assert not RunRecord.objects.exists()
     evalboard("run", "colours", "--endpoint", "local", "--notify")
     assert FollowRecord.objects.get().name == str(RunRecord.objects.get().pk)

@@ -47,6 +47,16 @@ def test_a_run_is_started_from_the_form_with_its_labels(stage, engineer):
     assert run.created_by.username == "engineer"
 
 
+def test_two_endpoints_answer_in_turn_from_the_form(stage, engineer):
+    build.endpoint("other")
+    answer = engineer.post("/runs/new/", GOOD | {"in_turn_with": "other", "labels": "branch=main"})
+    baseline, candidate = RunRecord.objects.order_by("pk")
+    assert answer.headers["Location"] == f"/runs/{candidate.pk}/"
+    assert (baseline.endpoint.slug, candidate.endpoint.slug) == ("other", "local")
+    assert baseline.labels == candidate.labels == {"branch": "main"}
+    assert f"in turn with run {baseline.pk}" in candidate.events.get(code="created").text
+
+
 def test_a_form_sent_twice_starts_one_run_and_a_changed_one_another(stage, engineer):
     key = form_key(engineer.get("/runs/new/"))
     first, again = (engineer.post("/runs/new/", GOOD | key) for _ in range(2))

@@ -54,7 +54,7 @@ def test_what_nothing_tells_is_unknown() -> None:
     build.suite()
     build.endpoint()
     build.profile()
-    words = "12 calls. Unknown: time and tokens (no earlier run on this endpoint to go by)."
+    words = "12 calls. Unknown: time and tokens (no earlier run like it on this endpoint)."
     assert estimate_run(**ASKED).sentence == words
     EndpointRecord.objects.update(engine="openai", base_url="https://api.example.com/v1")
     assert estimate_run(**ASKED).sentence == f"{words} The price is unknown."

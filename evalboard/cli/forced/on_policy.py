@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -98,7 +97,7 @@ def _check_files(
         "state": check.state,
         "max_kl": check.max_kl,
         "figures": check.figures.to_stored(),
-        "worst": [asdict(each) for each in check.worst],
+        "worst": [each.to_json() for each in check.worst],
     }
     if token := plain["figures"]["worst"]:
         token["response"] = int(token.pop("answer"))

@@ -10,7 +10,7 @@ from evalboard.core.forced.on_policy import (
     measure_each_rollout,
     measure_rollouts,
 )
-from evalboard.core.forced.positions import ForcedPositions, WorstPosition, list_worst, measure_positions
+from evalboard.core.forced.positions import ForcedPositions, list_worst, measure_positions
 from evalboard.core.forced.verification import choose_statistic, verify_endpoint
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "ForcedPositions",
     "OnPolicyCheck",
     "OnPolicyState",
-    "WorstPosition",
     "check_on_policy",
     "choose_statistic",
     "judge_kl",

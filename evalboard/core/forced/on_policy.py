@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from evalboard.contract.forced import AnswerFigures, ForcedFigures
 from evalboard.contract.parts import Estimate
+from evalboard.contract.rollouts import WorstPosition
 from evalboard.core.forced.figures import measure_forced, measure_responses
-from evalboard.core.forced.positions import ForcedPositions, Numbers, WorstPosition, list_worst
+from evalboard.core.forced.positions import ForcedPositions, Numbers, list_worst
 from evalboard.core.rollout_steps import CLIP_RANGE, find_log_ratios
 from evalboard.core.rollouts import Rollout, refuse_zeros
 

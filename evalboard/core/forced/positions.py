@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.contract.rollouts import WorstPosition
 from evalboard.core.rollout_steps import find_log_ratios
 from evalboard.core.trace import IMPOSSIBLE, TraceColumns
 
@@ -61,15 +62,6 @@ class ForcedPositions:
         return summed
 
 
-@dataclass(frozen=True, slots=True)
-class WorstPosition:
-    """A position where the two logprobs differ most: response index, position in it, and log r."""
-
-    response: int
-    position: int
-    log_ratio: float
-
-
 def measure_positions(sampled: TraceColumns, forced: TraceColumns) -> ForcedPositions:
     """Compare sampled traces with the forced traces of the same tokens, trace by trace.
 
@@ -91,10 +83,11 @@ def list_worst(
     places = positions.places if places is None else places
     known = np.flatnonzero(~np.isnan(positions.gaps))
     order = known[np.argsort(-positions.gaps[known], kind="stable")[:n]]
-    rows = zip(
-        positions.owners[order].tolist(), places[order].tolist(), positions.log_ratios[order].tolist(), strict=True
+    columns = (positions.owners[order].tolist(), places[order].tolist(), positions.log_ratios[order].tolist())
+    return tuple(
+        WorstPosition(response=response, position=position, log_ratio=log_ratio)
+        for response, position, log_ratio in zip(*columns, strict=True)
     )
-    return tuple(WorstPosition(*row) for row in rows)
 
 
 def _deficits(on_reference: Numbers, forced: TraceColumns) -> Numbers:
