@@ -5,9 +5,9 @@ from contextlib import closing
 from functools import partial
 
 from evalboard.calling.calls import Answered, DecodeRequest, EndpointRefused, EndpointRests, KeyUnreadable
-from evalboard.core.profile import parse_profile
+from evalboard.core.profile import decide_logprobs, parse_profile
 from evalboard.core.trace import Failed
-from runs.catalogue import read_newest_check
+from runs.catalogue import honours_logprobs, read_newest_check
 from runs.served import LiveServing
 from runs.work import (
     RESTS_BEFORE_GIVING_UP,
@@ -107,6 +107,9 @@ class RemoteShards:
 def _requests(work: ShardWork) -> list[DecodeRequest]:
     serving = work.serving
     sampling = parse_profile(serving.profile_settings).sampling
+    # By the check before the run, so that all its repeats ask for the same.
+    are_honoured = honours_logprobs(serving.endpoint.pk, before=work.run_created_at)
+    sampling = decide_logprobs(sampling, are_honoured=are_honoured)
     complete = {**sampling, "max_tokens": serving.max_tokens, "stop": list(serving.stop)}
     requests = [make_request(case, complete) for case in work.cases if not case.is_done]
     # After each rest another case goes first: one that makes the server fail must not stand before the others.

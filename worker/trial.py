@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 from evalboard.calling.calls import Answered, CallOutcome, DecodeRequest, EngineFailure
-from evalboard.core.profile import parse_profile
+from evalboard.core.profile import decide_logprobs, parse_profile
 from evalboard.core.trace import Ending, Failed, find_ending, is_truncated
-from runs.catalogue import read_newest_check
+from runs.catalogue import honours_logprobs, read_newest_check
 from runs.store import storable, with_images
 from runs.suites import TRIALS, claim_trial, fail_trial, finish_trial, trial_work
 from runs.work import Lease, Serving, ToScore
@@ -58,7 +58,8 @@ class TrialJob(RequestedJob):
         refused = [name for name, check in checked if check.state == "refused"]
         is_alone = profile.batch_class == "alone"
         client = self._station.calls.open_for(serving.endpoint, is_alone=is_alone, refused=refused)
-        sampling = {**profile.sampling, "max_tokens": serving.max_tokens, "stop": list(serving.stop)}
+        sampling = decide_logprobs(profile.sampling, are_honoured=honours_logprobs(serving.endpoint.pk))
+        sampling |= {"max_tokens": serving.max_tokens, "stop": list(serving.stop)}
         with closing(client.decode([_request(case, sampling)])) as outcomes:
             return next(outcomes, None)
 

@@ -217,7 +217,7 @@ def describe_fit(rows: Iterable[Facts]) -> str:
     rows = list(rows)
     states = {row["parameter"]: row["state"] for row in rows}
     names = _not_taken(rows)
-    evidence = "tokens" if states.get("logprobs") == "honoured" and not names else "texts"
+    evidence = "tokens" if states.get("logprobs") == "honoured" else "texts"
     return f"{FIT.write(suggest_profile(rows), names=names)} {FIT.write(evidence)}"
 
 

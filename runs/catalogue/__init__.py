@@ -13,7 +13,7 @@ from runs.catalogue.endpoints import (
 )
 from runs.catalogue.model_names import OneNames, is_all_that_is_known
 from runs.catalogue.policies import create_policy, newest_policy, store_default_policies
-from runs.catalogue.read import finds_call_names, policy_rows, read_newest_check
+from runs.catalogue.read import finds_call_names, honours_logprobs, policy_rows, read_newest_check
 from runs.catalogue.rotations import CurrentStack, newer_stack, newer_stacks, note_rotation
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "create_profile",
     "expiry",
     "finds_call_names",
+    "honours_logprobs",
     "ignore_fingerprint",
     "is_all_that_is_known",
     "model_problems",

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
@@ -118,14 +119,20 @@ def policy_row(policy: PolicyRecord, *, suites: tuple[str, ...] = ()) -> contrac
     )
 
 
-def read_newest_check(endpoint_id: int) -> dict[str, SettingCheck]:
-    """Return the states by parameter; none where no check has ended with a finding."""
-    check, rows = _read(endpoint_id)
+def read_newest_check(endpoint_id: int, *, before: datetime | None = None) -> dict[str, SettingCheck]:
+    """Return the states by parameter; none where no check has ended with a finding. before: it ended by then."""
+    check, rows = _read(endpoint_id, before)
     if check is None or check.finished_at is None:
         return {}
     return {
         row["parameter"]: SettingCheck(state=row["state"], probe=str(check.pk), at=check.finished_at) for row in rows
     }
+
+
+def honours_logprobs(endpoint_id: int, *, before: datetime | None = None) -> bool:
+    """Tell whether the newest check, or the newest that ended `before`, saw logprobs honoured."""
+    check = read_newest_check(endpoint_id, before=before).get("logprobs")
+    return check is not None and check.state == "honoured"
 
 
 def finds_call_names(endpoint_id: int) -> bool:
@@ -139,11 +146,13 @@ def read_check_rows(endpoint_id: int) -> list[dict[str, Any]]:
     return _read(endpoint_id)[1]
 
 
-def _read(endpoint_id: int) -> tuple[ProbeRecord | None, list[dict[str, Any]]]:
-    """Return the newest check that ended with a finding, and its rows."""
+def _read(endpoint_id: int, before: datetime | None = None) -> tuple[ProbeRecord | None, list[dict[str, Any]]]:
+    """Return the newest check that ended with a finding, and its rows. before: it ended by then."""
     checks = ProbeRecord.objects.filter(
         endpoint=endpoint_id, kind=ProbeRecord.Kind.CAPABILITY, status=ProbeRecord.Status.FINISHED
     )
+    if before is not None:
+        checks = checks.filter(finished_at__lte=before)
     check = checks.order_by("-id").first()
     if check is None or check.finding is None:
         return None, []

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ class ShardWork:
     """
 
     run_id: int
+    run_created_at: datetime
     repeat_index: int
     n_repeats: int
     is_restarted: bool
@@ -75,6 +77,7 @@ def shard_work(shard_id: int, *, decoding: ProfileRecord | None = None) -> Shard
         cases = cases.filter(index__in=chosen.tolist())
     return ShardWork(
         run_id=run.pk,
+        run_created_at=run.created_at,
         repeat_index=shard.repeat.index,
         n_repeats=run.repeats.count(),
         is_restarted=run.is_restarted,

@@ -8,6 +8,7 @@ from django.db.models import Count, F, Func, TextField
 from evalboard.contract.facts import SettingsSeen
 from evalboard.core.compare import choose_step, count_not_greedy
 from evalboard.core.errors import TraceDamaged
+from evalboard.core.profile import WHERE_HONOURED
 from evalboard.core.stats import is_left_out
 from evalboard.core.trace import TraceColumns
 from runs.catalogue import read_newest_check
@@ -26,10 +27,15 @@ def see_settings(run: RunRecord) -> SettingsSeen:
     n_listed, n_not_greedy = _count_not_greedy(run, n_answers)
     names = Func(F("call__left_out"), function="jsonb_array_elements_text", output_field=TextField())
     left_out = there.filter(call__left_out__isnull=False).annotate(setting=names).values_list("setting")
+    checked = read_newest_check(run.endpoint_id) if run.is_reported else {}
+    if run.profile.settings["sampling"].get("logprobs") == WHERE_HONOURED:  # as the check before the run saw them
+        before = read_newest_check(run.endpoint_id, before=run.created_at).get("logprobs")
+        checked = {name: check for name, check in checked.items() if name != "logprobs"}
+        checked |= {} if before is None else {"logprobs": before}
     return SettingsSeen(
         n_answers=n_answers,
         n_left_out=dict(left_out.annotate(n=Count("pk"))) if run.is_reported else {},
-        checked=read_newest_check(run.endpoint_id) if run.is_reported else {},
+        checked=checked,
         n_listed=n_listed,
         n_not_greedy=n_not_greedy,
     )

@@ -8,6 +8,7 @@ import pytest
 from evalboard.contract.facts import FactSource, FactState, SettingCheck, SettingsSeen
 from evalboard.contract.run import Draws
 from evalboard.core.profile import (
+    WHERE_HONOURED,
     find_temperature,
     is_same_model_name,
     list_reshaping,
@@ -54,6 +55,16 @@ def test_a_temperature_is_known_where_something_says_that_it_held(known: dict[st
 def test_a_check_is_named_by_what_rests_on_it() -> None:
     facts = list_setting_facts(GREEDY, is_external=True, is_logged=False, seen=check("ignored"))
     assert [(fact.name, fact.probe) for fact in facts if fact.probe] == [("temperature", "7")]
+
+
+@pytest.mark.parametrize(("state", "sent", "is_known"), [("honoured", 2, "known"), ("refused", None, "unknown")])
+def test_logprobs_that_a_check_decides_are_sent_where_it_saw_them_honoured(
+    state: str, sent: int | None, is_known: str
+) -> None:
+    seen = check(state).model_copy(update={"checked": {"logprobs": check(state).checked["temperature"]}})
+    facts = list_setting_facts({"logprobs": WHERE_HONOURED}, is_external=True, is_logged=False, seen=seen)
+    assert (facts[-1].wanted, facts[-1].sent, facts[-1].state, facts[-1].probe) == (WHERE_HONOURED, sent, is_known, "7")
+    assert select_compared(facts) == {}
 
 
 def test_what_is_not_known_is_not_compared_and_a_neutral_value_asks_for_nothing() -> None:

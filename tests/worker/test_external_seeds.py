@@ -169,6 +169,24 @@ def test_a_run_sends_nothing_that_the_newest_check_found_refused(runner: Runner,
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("state", ["honoured", "refused"])
+def test_the_hosted_profile_asks_for_logprobs_where_the_check_before_the_run_saw_them_honoured(
+    runner: Runner, server: ScriptedServer, state: str
+) -> None:
+    """A check that ends after the run was requested changes nothing of it."""
+    before = checked(("temperature", "refused"), ("logprobs", state))
+    create_profile(slug="hosted", title="", settings=DEFAULT_PROFILES["hosted"]["settings"])
+    run = create_run(suite="words", endpoint="hosted", profile="hosted", repeats=1)
+    checked(("temperature", "refused"), ("logprobs", "honoured"))
+    is_wanted = state == "honoured"
+    worked(runner, run)
+    assert all(("logprobs" in received.body) == is_wanted for received in server.requests)
+    fact = next(fact for fact in run_report(run.pk).settings if fact.name == "logprobs")
+    assert (fact.wanted, fact.sent, fact.probe) == ("where_honoured", 2 if is_wanted else None, str(before.pk))
+    assert f"probe {before.pk} " in dict(wording.describe_course(run_report(run.pk)))["Sent"]
+
+
+@pytest.mark.nightly
 def test_a_profile_may_leave_temperature_and_logprobs_to_the_server(runner: Runner, server: ScriptedServer) -> None:
     sampling = {**GREEDY["sampling"], "temperature": "default", "logprobs": 0}
     create_profile(slug="plain", title="", settings={**GREEDY, "sampling": sampling})

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from evalboard.core.profile.profile import WHERE_HONOURED
+
 GREEDY: dict[str, Any] = {
     "temperature": 0.0,
     "top_p": 1.0,
@@ -96,11 +98,16 @@ DEFAULT_PROFILES: dict[str, dict[str, Any]] = {
         },
     },
     "hosted": {
-        "title": "Hosted: asks an external server for nothing that reasoning models refuse",
+        "title": "Hosted: asks an external server for nothing that its newest check saw refused",
         "settings": {
             "batch_class": "mixed",
             # Room for thinking, which counts as part of an answer there; most models give no more.
-            "sampling": {**GREEDY, "temperature": "default", "logprobs": 0, "max_completion_tokens": 16_384},
+            "sampling": {
+                **GREEDY,
+                "temperature": "default",
+                "logprobs": WHERE_HONOURED,
+                "max_completion_tokens": 16_384,
+            },
             "engine": {},
         },
     },

@@ -5,7 +5,7 @@ from typing import Any
 
 from evalboard.contract.facts import FactSource, FactState, SettingCheck, SettingFact, SettingsSeen
 from evalboard.core.profile.draws import UNSHAPED, read_temperature
-from evalboard.core.profile.profile import is_unsent
+from evalboard.core.profile.profile import WHERE_HONOURED, decide_logprobs, is_unsent
 
 # Settings that decide the next token. One that is not known is a fact too.
 DECIDING = (
@@ -80,12 +80,16 @@ def _logged(name: str, wanted: Mapping[str, Any]) -> SettingFact:
 
 def _served(name: str, wanted: Mapping[str, Any], seen: SettingsSeen | None) -> SettingFact:
     """Return the fact of a setting on an external server. Leaving out a neutral value changes nothing."""
+    check = None if seen is None else seen.checked.get(name)
+    if wanted.get(name) == WHERE_HONOURED and check is not None:
+        decided = decide_logprobs(wanted, are_honoured=check.state == "honoured")
+        leads = {"wanted": WHERE_HONOURED, "probe": check.probe, "at": check.at}
+        return _served(name, decided, seen).model_copy(update=leads)
     is_neutral = name != "temperature" and wanted.get(name) in (None, *NEUTRAL.get(name, ()))
     if is_unsent(name, wanted.get(name)):
         return _fact(name, wanted, FactSource.REQUEST, state=FactState.UNKNOWN, is_sent=False)
     if seen is None or is_neutral:
         return _fact(name, wanted, FactSource.REQUEST)
-    check = seen.checked.get(name)
     if seen.n_left_out.get(name):
         known = check if check is not None and check.state == "refused" else None
         return _fact(name, wanted, FactSource.REFUSAL, state=FactState.UNKNOWN, is_sent=False, check=known)

@@ -28,8 +28,10 @@ NO_ENGINE = "none"  # the hardware kind of a worker without an engine, which onl
 DTYPES = ("float32", "bfloat16", "float16")
 INVARIANT_CAPABILITY = 8.0  # vLLM 0.32 says so in its documentation, and does not check it
 MAX_GROUP_SIZE = 256
+# Logprobs are asked for where the check before the run saw them honoured, and else are not.
+WHERE_HONOURED = "where_honoured"
 # What a profile may ask for by sending nothing. Only an external server has a default of its own.
-UNSENT: Mapping[str, Any] = {"temperature": "default", "logprobs": 0}
+UNSENT: Mapping[str, tuple[Any, ...]] = {"temperature": ("default",), "logprobs": (0, WHERE_HONOURED)}
 # How long an answer of an external server may be with its thinking, in place of the suite's max_tokens.
 LIMIT = "max_completion_tokens"
 SIZES = ("tensor_parallel_size", "pipeline_parallel_size")  # of an endpoint: their product is its number of GPUs
@@ -123,7 +125,14 @@ def parse_profile(settings: Mapping[str, Any]) -> ProfileSettings:
 
 def is_unsent(name: str, value: Any) -> bool:
     """Tell whether a setting means "send nothing": the server's own temperature, or no logprobs."""
-    return name in UNSENT and type(value) is type(UNSENT[name]) and value == UNSENT[name]
+    return any(type(value) is type(each) and value == each for each in UNSENT.get(name, ()))
+
+
+def decide_logprobs(sampling: Mapping[str, Any], *, are_honoured: bool) -> dict[str, Any]:
+    """Return settings that say whether logprobs are asked for, where the profile leaves it to the check."""
+    if sampling.get("logprobs") != WHERE_HONOURED:
+        return dict(sampling)
+    return {**sampling, "logprobs": 2 if are_honoured else 0}
 
 
 def split_sampling(sampling: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
