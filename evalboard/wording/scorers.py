@@ -52,18 +52,15 @@ def describe_rescored(rescored: "RescoredRun", own: str) -> tuple[str, ...]:
     pairs = [pair for pair in zip(rescored.before, rescored.after, strict=True) if None not in pair]
     if not rescored.n_cases:
         return (RESCORED.write("same" if pairs else "none", known),)
-    lines = []
-    if rescored.points is None or not pairs:
-        lines.append(RESCORED.write("unknown", known))
-    else:
-        before, after = (sum(score or 0.0 for score in side) / len(pairs) for side in zip(*pairs, strict=True))
-        if not isclose(after - before, rescored.points, abs_tol=1e-6):  # one of them left a case unscored
-            moves = RESCORED.write("moves_shared", known, after=after, points=rescored.points)
-            return (moves, *_counts(rescored))
-        beside = scores_beside(before, after, rescored.points)
-        ends = {"before": beside.baseline, "after": beside.candidate, "note": f" {beside.note}".rstrip()}
-        lines.append(RESCORED.write("moves", known | ends, points=rescored.points))
-    return (*lines, *_counts(rescored))
+    if not pairs or rescored.points is None:
+        return (RESCORED.write("unknown" if pairs else "none", known), *_counts(rescored))
+    before, after = (sum(score or 0.0 for score in side) / len(pairs) for side in zip(*pairs, strict=True))
+    if not isclose(after - before, rescored.points, abs_tol=1e-6):  # one of them left a case unscored
+        moves = RESCORED.write("moves_shared", known, after=after, points=rescored.points)
+        return (moves, *_counts(rescored))
+    beside = scores_beside(before, after, rescored.points)
+    ends = {"before": beside.baseline, "after": beside.candidate, "note": f" {beside.note}".rstrip()}
+    return (RESCORED.write("moves", known | ends, points=rescored.points), *_counts(rescored))
 
 
 def _counts(rescored: "RescoredRun") -> Iterator[str]:

@@ -269,6 +269,20 @@ def test_what_a_button_opens_closes_by_esc_by_a_click_elsewhere_and_by_the_next(
 
 
 @pytest.mark.nightly
+def test_the_marks_of_twenty_repeats_wrap_on_a_phone(stage, watch):
+    run = stage.run_in("finished")
+    watched = watch(width=390)
+    page = watched.open(f"/runs/{run.pk}/")
+    page.evaluate(
+        "document.querySelectorAll('.cases .scores').forEach((marks) => "
+        "{ while (marks.children.length < 20) marks.append(marks.children[0].cloneNode(true)); })"
+    )
+    assert page.locator(".cases .scores").first.locator("> *").count() == 20
+    assert watched.overflow() == 0
+    watched.check()
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["Lab", *nightly(["Board", "Settings"])])
 def test_on_a_phone_the_section_of_the_page_is_in_view(stage, watch, name):
     watched = watch(width=390)

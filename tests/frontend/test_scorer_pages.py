@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from evalboard.core.scoring import ScorerReply
+from frontend.templatetags.drawing import spaced
 from runs.models import RunRecord, ScoringRecord, SuiteVersionRecord
 from runs.suites import push_suite, rescore_run
 from runs.work import claim_scoring, finish_scoring, read_to_score
@@ -75,11 +76,17 @@ def test_the_run_is_chosen_from_those_of_the_suite_logs_among_them(engineer: Cli
     assert f"Run {older.pk} , by each scorer" in words_of(engineer.get(f"{PAGE}?run={older.pk}"))
 
 
+def test_spaces_that_a_page_would_fold_are_quoted() -> None:
+    assert [spaced(text) for text in ("Oslo", " Oslo", "New  York\n")] == ["Oslo", '" Oslo"', '"New  York\\n"']
+
+
 def test_what_does_not_suit_stands_at_the_form(engineer: Client) -> None:
     run = build.finished_run(("blue", "Blue", "red"), version=push())
     refused = engineer.post(f"{PAGE}?run={run.pk}", {"act": "try", "scorer": "number", "options": ""})
     assert refused.status_code == 422
     assert "must be a number" in unescape(refused.content.decode())
+    judge = engineer.post(f"{PAGE}?run={run.pk}", {"act": "try", "scorer": "judge", "options": ""})
+    assert "scorer.endpoint: is missing; judge needs it" in unescape(judge.content.decode())
     assert engineer.get(f"{PAGE}?run=999999").status_code == 404
 
 
