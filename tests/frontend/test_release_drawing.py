@@ -11,6 +11,7 @@ from frontend.shell.charts import changes
 from frontend.shell.charts.axes import Bar
 from runs.access.roles import SCOPES
 from runs.acts import ActOffer
+from runs.tour import LABELS as SAMPLE
 from tests.frontend import release_stage as staged
 
 EVERYTHING = frozenset(SCOPES)
@@ -108,6 +109,7 @@ def test_judging_more_than_the_model_is_offered_where_no_fingerprint_shows_what_
     gate = gate.model_copy(update={"candidate": gate.baseline})  # of one model
     blocked = staged.report(gate).model_copy(update={"next": (next_step,)})
     assert [f"treatment={treatment}" in each.url for each in release_steps.steps(blocked, EVERYTHING)].count(True) == 1
+    assert release_steps.steps(blocked, frozenset({"read"})) == ()
 
 
 @pytest.mark.parametrize(
@@ -119,6 +121,7 @@ def test_judging_the_service_is_offered_where_model_or_stack_stand_in_the_way(co
     (step,) = [each for each in release_steps.steps(blocked, EVERYTHING) if "service" in each.label] or [None]
     assert (step is not None) == is_offered
     assert step is None or "treatment=service" in step.url
+    assert not release_steps.steps(blocked, frozenset({"read"}))
     judged = blocked.model_copy(update={"treatment": "service"})
     assert not any("service" in each.label for each in release_steps.steps(judged, EVERYTHING))
 
@@ -171,6 +174,8 @@ def test_the_button_acts_on_the_sides_that_the_step_names(step, block, named, la
         ("rerun_missing", ["Complete run 61", "Complete run 62"]),
         ("share_seeds", ["Complete run 61", "Complete run 62"]),  # of one seed: a side lacks repeats of the other
         ("second_run", ["Run the baseline a second time", "Run the candidate a second time"]),
+        ("judge_again", ["Judge the baseline again", "Judge the candidate again"]),
+        ("pin_endpoint", ["Add baseline pinned to one backend", "Add candidate pinned to one backend"]),
     ],
 )
 @pytest.mark.parametrize("named", [("baseline",), ("candidate",), BOTH])
@@ -191,6 +196,30 @@ def test_each_step_that_a_verdict_names_has_a_button(code):
     opened = staged.report(gate, **plan, next=(staged.finding(code, "Do it.", 0, BOTH),))
     lines = release_steps.steps(opened, EVERYTHING, sampling="warm")
     assert [each for each in lines if each.url != release_steps.TO_SIGN] or code in ("sign", "decide_by_hand")
+    seen = release_steps.steps(opened, frozenset({"read"}), sampling="warm")
+    assert [each.label for each in seen if "instead" not in each.label] == {
+        "find_build": ["Compare the two runs"],
+        "judge_more": ["Change the judge"],
+        "larger_suite": ["Use a larger suite"],
+    }.get(code, [])
+
+
+def test_an_endpoint_is_added_for_every_side_that_a_server_answered():
+    sides = {name: staged.side(run, (80.0,), endpoint=name) for name, run in SIDES.items()}
+    sides["baseline"] = sides["baseline"].model_copy(update={"is_log": True})
+    opened = staged.report(staged.gate(**sides), settle=None, next=(staged.finding("pin_endpoint", "Pin it.", 0),))
+    shown = [each.label for each in release_steps.steps(opened, EVERYTHING)]
+    assert shown == ["Add candidate pinned to one backend", "Sign off…"]
+    again = opened.model_copy(update={"next": (staged.finding("second_run", "Again.", 0, BOTH),)})
+    first, second, _ = release_steps.steps(again, EVERYTHING)
+    assert (first.label, first.url) == ("Import a second log of the baseline", "/imports/?second_of=61")
+    assert second.label == "Run the candidate a second time"
+
+
+def test_cases_are_shuffled_under_any_profile():
+    opened = staged.report(settle=None, next=(staged.finding("shuffle", "Do it.", 0),))
+    first, *_ = release_steps.steps(opened, EVERYTHING)
+    assert first.label == "Run both sides in shuffled order"
 
 
 @pytest.mark.parametrize(
@@ -226,6 +255,72 @@ def test_a_no_ship_leads_to_the_cases_that_broke_whoever_reads_it():
         assert (first.label, first.is_primary) == ("See the 16 cases that broke", True)
         assert first.url == "/compare/61/62/?outcome=broken&look=5#cases"
         assert [step.label for step in rest if step.url == "#sign"] == (["Sign off…"] if len(scopes) > 1 else [])
+
+
+def test_a_no_ship_in_which_no_case_broke_leads_to_none():
+    opened = staged.report(staged.gate(verdict="no_ship", changed=staged.changed()), settle=None, next=())
+    assert [each.label for each in release_steps.steps(opened, EVERYTHING)] == ["Sign off…"]
+
+
+def test_the_first_step_leads_whoever_may_do_it_now():
+    runner, reader = frozenset({"read", "run"}), frozenset({"read"})
+    refused = staged.report().settle.model_copy(update={"refused": "Run 61 is incomplete."})
+    looks, changes_judge = (
+        staged.report(settle=None, next=(staged.finding(code, "Do it.", 0),)) for code in ("find_build", "judge_more")
+    )
+    for report, scopes, leads in (
+        (staged.report(), runner, [True]),
+        (staged.report(outcome="rejected"), runner, [True]),  # what is signed may be settled all the same
+        (staged.report(settle=refused), runner, [False]),
+        (staged.report(settling="Repeats are at work."), EVERYTHING, [False]),
+        (looks, reader, [True]),
+        (changes_judge, reader, [False]),
+        (changes_judge, runner, [True]),
+    ):
+        assert [each.is_primary for each in release_steps.steps(report, scopes)] == leads
+
+
+def test_a_plan_that_is_refused_now_keeps_its_reason():
+    plan = staged.report().settle.model_copy(update={"refused": "Run 61 is incomplete."})
+    lines = release_steps.steps(staged.report(settle=plan), EVERYTHING)
+    assert [each.refused for each in lines] == ["", "Run 61 is incomplete."]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "newer", "scopes", "is_offered"),
+    [
+        ("not_comparable", 7, EVERYTHING, True),
+        ("not_comparable", None, EVERYTHING, False),
+        ("not_comparable", 7, frozenset({"read"}), False),
+        ("inconclusive", 7, EVERYTHING, False),
+    ],
+)
+def test_a_newer_baseline_is_offered_where_the_present_one_cannot_be_compared(verdict, newer, scopes, is_offered):
+    blocked = staged.report(staged.gate(verdict=verdict), settle=None, next=())
+    steps = release_steps.steps(blocked, scopes, newer_baseline=newer)
+    assert ("Judge against run 7" in [each.label for each in steps]) == is_offered
+
+
+def test_the_tours_sample_is_not_told_to_import_new_logs_and_everybody_elses_release_is():
+    lines = tuple(staged.finding(code, "Do it.", 0) for code in ("import_again", "use_paired"))
+    for labels, codes in (
+        (SAMPLE, ["use_paired"]),
+        ({**SAMPLE, "commit": "1f3a"}, ["use_paired"]),
+        ({}, ["import_again", "use_paired"]),
+    ):
+        opened = staged.report(settle=None, next=lines, labels=labels)
+        assert [line.code for line in release_steps.possible_next(opened)] == codes
+        assert ("Import new logs" in [each.label for each in release_steps.steps(opened, EVERYTHING)]) == (not labels)
+
+
+def test_a_step_acts_on_the_gate_that_it_names_and_else_on_the_headline_s():
+    lines = (staged.finding("find_build", "Find it.", 0), staged.finding("find_build", "Find it."))
+    gates = (staged.gate(), staged.shipping())
+    opened = staged.report(*gates, headline_gate=1, settle=None, next=lines)
+    urls = [each.url for each in release_steps.steps(opened, EVERYTHING)]
+    assert urls == ["/compare/61/62/", "/compare/63/64/", "#sign"]
+    twice = staged.report(*gates, settle=None, next=(lines[0], lines[0]))
+    assert [each.url for each in release_steps.steps(twice, EVERYTHING)] == ["/compare/61/62/", "#sign"]
 
 
 def test_two_buttons_stand_on_the_page_and_the_others_in_a_menu_and_signing_has_a_bar():

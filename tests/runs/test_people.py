@@ -18,6 +18,7 @@ from evalboard.core.profile import DEFAULT_PROFILES
 from runs.access import add_person, change_role, invite_person, remove_person, roles, use_token
 from runs.catalogue import create_profile
 from runs.models import ProfileRecord
+from tests import build
 from tests.api.test_races import beside
 
 __all__ = ["beside"]
@@ -137,7 +138,9 @@ def test_two_admins_who_are_demoted_at_once_leave_one(beside: Any):
 def test_the_only_admin_is_the_only_one_who_may_sign_in_whatever_made_them_one(db: None):
     for name in ("ada", "grace"):
         add_person(name=name, role="admin")
+    secret = build.token(person())
     remove_person(name="grace")
+    assert use_token(secret=secret) is not None, "of others nothing ends"
     with pytest.raises(Conflict, match="ada is the only admin"):
         change_role(name="ada", role="viewer")
     with pytest.raises(NotFound):
@@ -146,6 +149,9 @@ def test_the_only_admin_is_the_only_one_who_may_sign_in_whatever_made_them_one(d
     change_role(name="ada", role="viewer")
     with pytest.raises(Conflict, match="root is the only admin"):
         remove_person(name="root")
+    with pytest.raises(InvalidInput):
+        change_role(name="root", role="queen")
+    change_role(name="root", role="admin")  # nobody is taken away
     with pytest.raises(Conflict, match="ada is there already"):
         invite_person(name="ada", role="admin")
     assert roles.scopes_of(person()) == {"read"}

@@ -8,7 +8,7 @@ import pytest
 from django.db import connections, transaction
 from django.db.models.functions import Now
 
-from evalboard.core.errors import Conflict, InvalidInput
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from runs import acts
 from runs.compare import compare
 from runs.models import (
@@ -279,6 +279,9 @@ def test_what_is_no_older_than_a_rule_says_or_is_referred_to_is_kept(runs: tuple
         purge_case(suite="colours", case_id=case.case_id, reason="Ticket 17.")
     with pytest.raises(InvalidInput):
         purge_case(suite="colours", case_id=case.case_id, reason=" ", voids_sign_offs=True)
+    for other in ({"suite": "others"}, {"case_id": "none"}):
+        with pytest.raises(NotFound):
+            purge_case(**{"suite": "colours", "case_id": case.case_id, "reason": "Ticket 17.", **other})
     for at_work in (second, judge_run):
         RunRecord.objects.filter(pk=at_work.pk).update(status="running")
         with pytest.raises(Conflict, match=f"Run {at_work.pk} is at work on case"):

@@ -8,20 +8,23 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, ProfileRefused
-from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.profile import DEFAULT_PROFILES, OBSERVED
 from runs.catalogue import create_endpoint, create_profile
 from runs.models import (
+    DeletionRecord,
     EndpointRecord,
     EngineProcess,
+    ProfileRecord,
     RepeatRecord,
     ResponseRecord,
     RunRecord,
+    Scorer,
     Shard,
     TraceBlock,
     WorkerRecord,
 )
-from runs.run import add_repeats, cancel_run, create_run, delete_run
-from runs.run.runs import shard_size
+from runs.run import MAX_LABELS, add_repeats, cancel_run, delete_run
+from runs.run.runs import find_order, shard_size
 from runs.sweep import reconcile
 from runs.work import cancel_shard, claim_shard, record_outcomes, renew_shard
 from tests import build, outcomes
@@ -177,10 +180,58 @@ def test_a_run_that_does_not_exist_is_said_to_be_missing(db: None) -> None:
             act(run_id=77)
 
 
-def test_others_servers_are_not_restarted(db: None) -> None:
-    build.suite()
+def test_what_a_run_may_not_ask_for_is_named_by_its_field(db: None) -> None:
+    version = build.suite()
     build.profile()
+    build.endpoint()
     create_endpoint(slug="theirs", engine="openai", base_url="http://127.0.0.1:1/v1", model_name="m", line="m")
-    with pytest.raises(InvalidInput) as refused:
-        create_run(suite="colours", endpoint="theirs", profile="pinned", is_restarted=True)
-    assert list(refused.value.fields) == ["is_restarted"]
+    sampled = build.profile("sampled")
+
+    def wrong(**changes: Any) -> list[str]:
+        try:
+            find_order(**{"suite": "colours", "endpoint": "theirs", "profile": "pinned", **changes})
+        except InvalidInput as refused:
+            return list(refused.fields)
+        return []
+
+    pinned = ProfileRecord.objects.get(slug="pinned")
+    default = pinned.settings["sampling"]["seed"]
+    for changes, fields in (
+        ({}, []),
+        ({"endpoint": "local", "is_restarted": True}, []),
+        ({"is_restarted": True}, ["is_restarted"]),
+        ({"model": {"path": "a"}}, ["model"]),
+        ({"endpoint": "local", "model": {}}, ["model"]),
+        ({"priority": "urgent"}, ["priority"]),
+        ({"repeats": 100}, []),
+        ({"is_shuffled": True}, []),
+        ({"endpoint": "local", "seed": default}, []),
+        ({"endpoint": "local", "seed": default + 1}, ["seed"]),  # at temperature 0 it changes nothing
+        ({"endpoint": "local", "profile": sampled, "seed": default + 1}, []),
+        ({"seed": default + 1}, []),  # nobody knows what the server does with it
+        ({"seed": -1}, ["seed"]),
+        ({"seed": 2**63}, ["seed"]),
+        ({"labels": {str(n): "" for n in range(MAX_LABELS)}}, []),
+        ({"labels": {str(n): "" for n in range(MAX_LABELS + 1)}}, ["labels"]),
+        ({"labels": {"k" * 40: "v" * 200}}, []),
+        ({"labels": {"k" * 41: "v"}}, [f"labels.{'k' * 41}"]),
+        ({"labels": {"": "v"}}, ["labels."]),
+        ({"labels": {"k": "v" * 201}}, ["labels.k"]),
+    ):
+        assert wrong(**changes) == fields, changes
+    for batch_class, changes, fields in (
+        ("fixed", {"endpoint": "local", "is_shuffled": True}, ["is_shuffled"]),
+        ("fixed", {}, ["profile"]),
+        ("invariant", {}, ["profile"]),
+        ("mixed", {}, []),
+        (OBSERVED, {"endpoint": "local"}, ["profile"]),
+    ):
+        other = ProfileRecord(pk=pinned.pk, slug="pinned", settings={**pinned.settings, "batch_class": batch_class})
+        assert wrong(profile=other, **changes) == fields, batch_class
+    gone = DeletionRecord.objects.create(what="case", suite_version=version, why="", n_responses=0, n_bytes=0)
+    assert wrong() == []  # a rule deleted answers, and no case
+    DeletionRecord.objects.filter(pk=gone.pk).update(case_id="sky")
+    assert wrong() == ["suite"]
+    DeletionRecord.objects.all().delete()
+    Scorer.objects.filter(pk=version.scorer_id).update(spec={"default": {"kind": "recorded"}, "cases": {}})
+    assert wrong() == ["suite"]  # its scores came with logs

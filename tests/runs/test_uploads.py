@@ -14,7 +14,8 @@ from evalboard.core.suite import read_suite_jsonl
 from runs.models import Case, Suite, SuiteVersionRecord, UploadedCase, UploadPartRecord, UploadRecord
 from runs.suites import push_suite
 from runs.uploads import forget_old_uploads, read_next_part
-from runs.uploads.uploads import MAX_OPEN, close_upload, open_upload, store_part
+from runs.uploads.uploads import MAX_BYTES, MAX_OPEN, close_upload, open_upload, store_part
+from tests import build
 
 pytestmark = pytest.mark.django_db
 
@@ -118,6 +119,14 @@ def test_what_has_gaps_or_other_bytes_is_not_closed() -> None:
     store_part(upload_id=upload.pk, offset=1000, lines=part, sha256=digest)
     with pytest.raises(Conflict, match=f"reach byte {len(part)} of"):
         close_upload(upload_id=upload.pk, n_bytes=1000 + len(part), sha256=digest)
+    with pytest.raises(Conflict, match="is not whole"):  # as a part lies beyond the gap
+        close_upload(upload_id=upload.pk, n_bytes=len(part), sha256=digest)
+    beyond = {"offset": MAX_BYTES - len(part) + 1, "lines": part, "sha256": digest}
+    nothing = {"offset": len(part), "lines": b"", "sha256": hashlib.sha256(b"").hexdigest()}
+    for wrong in (beyond, nothing):
+        with pytest.raises(InvalidInput):
+            store_part(upload_id=upload.pk, **wrong)
+    store_part(upload_id=upload.pk, **beyond | {"offset": MAX_BYTES - len(part)})
     assert not read_next_part()
 
 
@@ -141,9 +150,12 @@ def test_one_person_has_few_open_and_old_ones_are_forgotten() -> None:
         open_upload(slug="large")
     with pytest.raises(Conflict, match="5 uploads open"):
         open_upload(slug="large")
+    others = open_upload(slug="large", user=build.user())  # of another person
+    others.delete()
     UploadRecord.objects.update(touched_at=Now() - timedelta(days=2))
     waiting = UploadRecord.objects.order_by("pk").first()
     assert waiting is not None
     UploadRecord.objects.filter(pk=waiting.pk).update(status="reading", n_bytes=1)
+    young = open_upload(slug="large")  # what is being read is open no more
     forget_old_uploads()
-    assert list(UploadRecord.objects.all()) == [waiting]
+    assert set(UploadRecord.objects.all()) == {waiting, young}
