@@ -202,7 +202,11 @@ def test_each_step_that_a_verdict_names_has_a_button(code):
         ("shuffle", "Run both sides in shuffled order", f"{RERUN}&shuffled=1"),
         ("find_build", "Compare the two runs", "/compare/61/62/"),
         ("use_mean", "Choose another policy", "/releases/new/?candidate=62&baseline=61"),
-        ("log_more", "Import a fuller log", "/imports/"),
+        (
+            "log_more",
+            "Run both in turn",
+            "/runs/new/?suite=toolcalls&endpoint=router&in_turn_with=router&profile=pinned",
+        ),
     ],
 )
 def test_a_step_leads_to_the_act_that_it_names(code, label, url):
