@@ -218,6 +218,13 @@ def test_a_step_leads_to_the_act_that_it_names(code, label, url):
     assert seen == ([label] if code == "find_build" else [])
 
 
+def test_two_runs_that_took_turns_on_unknown_servers_are_judged_under_paired():
+    gate = staged.gate(is_in_turn=True)
+    opened = staged.report(gate, settle=None, next=(staged.finding("log_more", "Do it.", 0),))
+    first, *_ = release_steps.steps(opened, EVERYTHING)
+    assert (first.label, first.url.partition("&policy=")[2]) == ("Judge under paired", "paired&treatment=service")
+
+
 def test_without_a_profile_that_samples_an_admin_is_led_to_adding_one():
     opened = staged.report(settle=None, next=(staged.finding("draw", "Do it.", 0),))
     first, *_ = release_steps.steps(opened, EVERYTHING)
