@@ -22,7 +22,7 @@ OUTCOMES = Messages(
         ("change", "asserts"): {
             "counts": "Of {n:case}: {parts}.",
             "broke": f"mean score over repeats fell by {CHANGED:g} or more",
-            "moved": f"Broken or fixed: a case’s mean score fell or rose by {CHANGED:g} or more.",
+            "moved": f"Broken or fixed: a case’s mean score moved by {CHANGED:g} or more.",
             "by_metric": "The change is by {metric}, not by these counts.",
         },
         ("chance", "denies"): {
@@ -40,7 +40,7 @@ OUTCOMES = Messages(
         ("load", "allows"): {"under_load": UNDER_LOAD},
         ("repeats", "asserts"): {
             "targeted": "Targeted repeats count only in a release's verdict: {parts:list}.",
-            "samples": "Passes leave out repeats that copy an earlier answer, or came from a cache or a fallback.",
+            "samples": "Passes leave out copies, and answers of a cache or a fallback.",
         },
     },
 )

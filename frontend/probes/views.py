@@ -41,6 +41,7 @@ from runs.probes import (
     read_vendor_card,
 )
 from runs.probes import read as selector
+from runs.suites import suite_rows
 from runs.work import unclaimed_reason
 
 
@@ -98,13 +99,34 @@ class ProbeForm(PlainForm):
         ]
 
 
+class CommaBoxes(forms.CheckboxSelectMultiple):
+    """Boxes to tick, whose names an address may also give in one value with commas."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str]:
+        return [each.strip() for text in data.getlist(name) for each in text.split(",") if each.strip()]
+
+
 class CardForm(PlainForm):
     """Which endpoints a vendor card compares."""
 
-    endpoints = forms.CharField(help_text="Slugs of endpoints that claim one model, with commas between them.")
-    reference = forms.CharField(required=False, help_text="The endpoint that the others are compared with.")
-    suite = forms.CharField(required=False, help_text="The suite that verifications used. Empty: any.")
-    until = forms.CharField(required=False, help_text="A day or a time. Nothing newer is used.")
+    endpoints = forms.MultipleChoiceField(widget=CommaBoxes, label="Endpoints that claim one model")
+    reference = forms.ChoiceField(required=False, help_text="The endpoint that the others are compared with.")
+    suite = forms.ChoiceField(required=False, help_text="The suite that verifications used.")
+    until = forms.CharField(required=False, help_text="A day or a time, such as 2026-11-29. Nothing newer is used.")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        served = endpoint_choices(read.endpoint_rows())
+        choices = {
+            "endpoints": served,
+            "reference": [("", "none"), *served],
+            "suite": [("", "any"), *((row.slug, row.slug) for row in suite_rows())],
+        }
+        for name, offered in choices.items():
+            self.fields[name].choices = offered  # type: ignore[attr-defined]
+
+    def clean_endpoints(self) -> str:
+        return ",".join(self.cleaned_data["endpoints"])
 
 
 PROBES_PER_PAGE = 25

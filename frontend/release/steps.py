@@ -132,8 +132,8 @@ def _buttons(line: NextStep, report: Release, gate: Gate, scopes: frozenset[str]
         return [_complete_step(sides[name][0]) for name in line.sides if may_run]
     if line.code == "second_run":
         return [_second_step(gate, name, side) for name, side, _ in gate.sides if may_run and name in line.sides]
-    if line.code in TO_AN_IMPORT and not any(side.is_log for _, side, _ in gate.sides):
-        return []
+    if line.code == "log_more" and not any(side.is_log for _, side, _ in gate.sides):
+        return [_in_turn_step(report, gate)] if may_run else []
     if line.code in TO_AN_ENDPOINT:
         named = (side for name, side, _ in gate.sides if name in (line.sides or SIDES) and not side.is_log)
         return [_endpoint_step(line.code, each) for each in dict.fromkeys(s.endpoint for s in named) if may_admin]
@@ -150,6 +150,15 @@ def _buttons(line: NextStep, report: Release, gate: Gate, scopes: frozenset[str]
     else:
         step = _step(line.code, report, gate, may_run=may_run, may_sign=SIGN in scopes)
     return [] if step is None else [step]
+
+
+def _in_turn_step(report: Release, gate: Gate) -> Step:
+    """Return the form of two runs in turn, or that of a judgement which accepts them as served alike."""
+    if gate.is_in_turn:
+        return Step("Judge under paired", _again(report, policy="paired", treatment="service"))
+    endpoints = {"endpoint": gate.candidate.endpoint, "in_turn_with": gate.baseline.endpoint}
+    query = {"suite": gate.suite, **endpoints, "profile": gate.candidate.profile}
+    return Step("Run both in turn", f"{reverse('run_new')}?{urlencode(query)}")
 
 
 def _endpoint_step(code: str, endpoint: str) -> Step:

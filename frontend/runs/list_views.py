@@ -56,7 +56,9 @@ def new_run(request: HttpRequest) -> HttpResponse:
     }
     if request.method != "POST":
         initial = {
-            name: request.GET[name] for name in ("suite", "endpoint", "profile", "repeats") if name in request.GET
+            name: request.GET[name]
+            for name in ("suite", "endpoint", "in_turn_with", "profile", "repeats")
+            if name in request.GET
         }
         if request.GET.get("part") == ESTIMATE_PART:
             return render(request, "runs/_estimate.html", {"estimate": _estimate(initial)})

@@ -159,4 +159,4 @@ def test_passes_of_fewer_repeats_than_the_score_say_what_they_leave_out() -> Non
         CaseOutcome.model_construct(scores_baseline=(100.0,) * 5, scores_candidate=(0.0,) * n, **known) for n in (5, 1)
     ]
     assert explain_passes(sides, every[:1]) == ""
-    assert explain_passes(sides, every).startswith("Passes leave out repeats that copy an earlier answer")
+    assert explain_passes(sides, every).startswith("Passes leave out copies")

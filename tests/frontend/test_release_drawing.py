@@ -231,7 +231,11 @@ def test_cases_are_shuffled_under_any_profile():
         ("shuffle", "Run both sides in shuffled order", f"{RERUN}&shuffled=1"),
         ("find_build", "Compare the two runs", "/compare/61/62/"),
         ("use_mean", "Choose another policy", "/releases/new/?candidate=62&baseline=61"),
-        ("log_more", "Import a fuller log", "/imports/"),
+        (
+            "log_more",
+            "Run both in turn",
+            "/runs/new/?suite=toolcalls&endpoint=router&in_turn_with=router&profile=pinned",
+        ),
     ],
 )
 def test_a_step_leads_to_the_act_that_it_names(code, label, url):
@@ -241,6 +245,13 @@ def test_a_step_leads_to_the_act_that_it_names(code, label, url):
     assert (first.label, first.url) == (label, url)
     seen = [each.label for each in release_steps.steps(opened, frozenset({"read"}), sampling="warm")]
     assert seen == ([label] if code == "find_build" else [])
+
+
+def test_two_runs_that_took_turns_on_unknown_servers_are_judged_under_paired():
+    gate = staged.gate(is_in_turn=True)
+    opened = staged.report(gate, settle=None, next=(staged.finding("log_more", "Do it.", 0),))
+    first, *_ = release_steps.steps(opened, EVERYTHING)
+    assert (first.label, first.url.partition("&policy=")[2]) == ("Judge under paired", "paired&treatment=service")
 
 
 def test_without_a_profile_that_samples_an_admin_is_led_to_adding_one():
