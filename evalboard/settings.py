@@ -64,6 +64,8 @@ try:
     _roots = env.list("EVALBOARD_MODEL_ROOTS", [str(DATA_DIR / "models")])
     MODEL_ROOTS = [Path(root).resolve() for root in _roots if not root.startswith("s3://")]
     MODEL_BUCKETS = [root.rstrip("/") for root in _roots if root.startswith("s3://")]
+    # GiB on a worker's disk of models fetched from buckets; 0: no limit. The engine's process reads it.
+    MODEL_CACHE_GB = env.float("EVALBOARD_MODEL_CACHE_GB", 0.0, validate=validate.Range(min=0))
     # Largest upload of logs in one request. Readers unpack at most 512 MiB.
     MAX_IMPORT_BYTES = env.int("EVALBOARD_MAX_IMPORT_MB", 512, validate=validate.Range(min=1)) * 2**20
     # Larger logs are read after their request was answered, by a process of its own.

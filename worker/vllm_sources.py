@@ -12,11 +12,13 @@ import shutil
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 BUCKET = "s3://"
 FILES = ["*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken"]
 GIB = 2**30
+CACHE_LIMIT = "EVALBOARD_MODEL_CACHE_GB"
+_IN_USE: list[IO[str]] = []  # the locks of models that this process has loaded
 
 
 class SourceFailed(Exception):
@@ -104,34 +106,76 @@ def list_objects(client: Any, bucket: str, prefix: str) -> dict[str, list[Any]]:
 def snapshot(client: Any, bucket: str, prefix: str, objects: dict[str, list[Any]]) -> Path:
     """Return the folder with these objects; one process of the node fetches it, and others wait for that.
 
-    It appears when every file is whole and the listing is still the same. Raises SourceFailed.
+    It appears when every file is whole and the listing is still the same. This process keeps a shared lock on it, so
+    that no other one deletes it. Raises SourceFailed.
     """
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "evalboard", "models")
     digest = hashlib.sha256(json.dumps([bucket, prefix, objects]).encode()).hexdigest()
     folder, partial = home / digest, home / f"{digest}.partial"
-    partial_lock = home / f"{digest}.lock"
     home.mkdir(parents=True, exist_ok=True)
-    with partial_lock.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # freed when the process ends, however that is
+    lock = home.joinpath(f"{digest}.lock").open("w")  # which also dates the last use
+    while True:  # one lock is let go before the other is had
+        fcntl.flock(lock, fcntl.LOCK_SH)
         if folder.is_dir():
+            _IN_USE.append(lock)  # freed when the process ends, however that is
             return folder
-        partial.mkdir(exist_ok=True)
-        for file in partial.iterdir():  # a download takes the name of its file when it is whole
-            if file.name not in objects:
-                file.unlink()
-        absent = {name: facts[1] for name, facts in objects.items() if not (partial / name).is_file()}
-        need, free = sum(absent.values()), shutil.disk_usage(home).free
-        if need > free:
-            what = f"{BUCKET}{bucket}/{prefix} needs {need / GIB:.1f} GiB more in {home}, which has"
-            raise SourceFailed(f"{what} {free / GIB:.1f} GiB free. Free some, or set XDG_CACHE_HOME to another disk.")
-        for name in absent:
-            client.download_file(bucket, f"{prefix}/{name}" if prefix else name, str(partial / name))
-        if list_objects(client, bucket, prefix) != objects:
-            shutil.rmtree(partial)
-            what = f"{BUCKET}{bucket}/{prefix} changed while it was fetched"
-            raise SourceFailed(f"{what}. Start again when its upload is complete.")
-        partial.rename(folder)
-    return folder
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            try:
+                _fetch(client, bucket, prefix, objects, folder, partial)
+            except BaseException:
+                lock.close()
+                raise
+
+
+def make_room(home: Path, need: int) -> None:
+    """Delete the least recently used models until `need` bytes fit into the cache.
+
+    EVALBOARD_MODEL_CACHE_GB is its limit; 0: none. One that any process has in use, or fetches, stays. An interrupted
+    download counts and goes, too.
+    """
+    limit = float(os.environ.get(CACHE_LIMIT) or 0) * GIB
+    locks = sorted(home.glob("*.lock"), key=lambda each: each.stat().st_mtime) if limit else []
+    folders = {lock: [lock.with_suffix(""), lock.with_suffix(".partial")] for lock in locks}
+    sizes = {lock: sum(map(_size_of, both)) for lock, both in folders.items()}
+    for lock in locks:
+        if sum(sizes.values()) + need <= limit:
+            return
+        with lock.open("r") as opened:
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            for folder in folders[lock]:
+                shutil.rmtree(folder, ignore_errors=True)
+            sizes[lock] = 0
+
+
+def _size_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir()) if folder.is_dir() else 0
+
+
+def _fetch(client: Any, bucket: str, prefix: str, objects: dict[str, list[Any]], folder: Path, partial: Path) -> None:
+    """Fetch what is not there of a model yet, and give it its place. The caller has the lock."""
+    home = folder.parent
+    partial.mkdir(exist_ok=True)
+    for file in partial.iterdir():  # a download takes the name of its file when it is whole
+        if file.name not in objects:
+            file.unlink()
+    absent = {name: facts[1] for name, facts in objects.items() if not (partial / name).is_file()}
+    need = sum(absent.values())
+    make_room(home, need)
+    free = shutil.disk_usage(home).free
+    if need > free:
+        what = f"{BUCKET}{bucket}/{prefix} needs {need / GIB:.1f} GiB more in {home}, which has"
+        raise SourceFailed(f"{what} {free / GIB:.1f} GiB free. Free some, or set XDG_CACHE_HOME to another disk.")
+    for name in absent:
+        client.download_file(bucket, f"{prefix}/{name}" if prefix else name, str(partial / name))
+    if list_objects(client, bucket, prefix) != objects:
+        shutil.rmtree(partial)
+        what = f"{BUCKET}{bucket}/{prefix} changed while it was fetched"
+        raise SourceFailed(f"{what}. Start again when its upload is complete.")
+    partial.rename(folder)
 
 
 def refusal(problem: Any, bucket: str) -> str:

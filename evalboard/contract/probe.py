@@ -99,10 +99,15 @@ class Probe(ProbeAsked):
 class ProbeEstimate(Contract):
     """What a probe would take, before it starts."""
 
-    n_calls: Annotated[int, says(minimum=0, description="by each worker, for a probe of each worker")]
+    n_calls: Annotated[
+        int, says(minimum=0, description="with those to a bypass; by each worker, for a probe of each worker")
+    ]
     n_tokens: Annotated[int, says(minimum=0, description="at most, of prompts and answers together")]
     is_search: Annotated[bool, says(description="of `border`: it searches for prompts, as none are known to be split")]
-    cost: Annotated[CostEstimate | None, says(description="null: the endpoint has no price")]
+    cost: Annotated[
+        CostEstimate | None,
+        says(description="with that of a bypass; null: one of them has no price, or the currencies differ"),
+    ]
     sentence: str
 
 

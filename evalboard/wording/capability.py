@@ -198,6 +198,7 @@ FIT = Messages(
         ("profile", "advises"): {
             "hosted": "It does not take {names:list}: use --profile hosted, which asks for none. Repeats are samples.",
             "fast": "Use --profile fast: the server takes what it asks for.",
+            "fast_without": "Use --profile fast: the server takes what it asks for, except that it ignores logprobs.",
         },
         ("evidence", "asserts"): {
             "tokens": "Answers are compared token by token.",
@@ -217,8 +218,11 @@ def describe_fit(rows: Iterable[Facts]) -> str:
     rows = list(rows)
     states = {row["parameter"]: row["state"] for row in rows}
     names = _not_taken(rows)
+    advice = suggest_profile(rows)
+    if advice == "fast" and states.get("logprobs") == "ignored":
+        advice = "fast_without"
     evidence = "tokens" if states.get("logprobs") == "honoured" else "texts"
-    return f"{FIT.write(suggest_profile(rows), names=names)} {FIT.write(evidence)}"
+    return f"{FIT.write(advice, names=names)} {FIT.write(evidence)}"
 
 
 def _not_taken(rows: Iterable[Facts]) -> list[str]:

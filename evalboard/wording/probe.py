@@ -31,6 +31,11 @@ def describe_estimate(n_calls: int, n_tokens: int, cost: str, *, is_search: bool
     return f"{what}It makes {counted(n_calls, 'call')} with at most {counted(n_tokens, 'token')} in all. {money}"
 
 
+def describe_both(own: str, around: str, cost: str, *, bypass: str) -> str:
+    """Say what a probe and that of its bypass would take. cost: of both, "" if unknown."""
+    return f"{own} The bypass {bypass} is probed too. {around} {cost}".rstrip()
+
+
 def describe_finding(kind: str, state: str, numbers: Numbers) -> str:
     """Describe a probe's result. state: as `evalboard.core.probes` judged; numbers: its figures."""
     if state == "incomplete":

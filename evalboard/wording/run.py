@@ -459,6 +459,8 @@ ESTIMATE = Messages(
             "run": "About {amount}, by the token counts of run {run}.",
             "elsewhere": "About {amount}, by the token counts of run {run} on {endpoint}.",
             "probe": "About {amount}, by the token counts of probe {probe}.",
+            "both": "About {amount} for both.",
+            "both_limit": "At most {amount} for both.",
             "experiment": "About {amount} for all conditions, by the token counts of earlier runs.",
             "experiment_limit": "At most {amount} for all conditions: a token for every 3 characters of a prompt, and "
             "answers as long as may be.",

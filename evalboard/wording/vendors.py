@@ -54,6 +54,23 @@ _FINE = {
 }
 
 
+# Where a fault of a row would not be seen.
+_UNMEASURED = {
+    "tools_called": "long prompts",
+    "tool_arguments": "long prompts",
+    "tool_choice": "long prompts",
+    "json_schema": "long prompts",
+    "prompt_tokens": "long prompts and prompts with tools",
+    "stream": "long prompts and tool calls",
+    "context": "prompts with tools",
+    "answers": "long prompts and tool calls",
+}
+
+
+def _unmeasured(name: str) -> str:
+    return f" Not measured: {_UNMEASURED[name]}." if name in _UNMEASURED else ""
+
+
 def describe_vendor_row(row: Facts) -> str:
     """Describe in a sentence what was seen in a row of a card."""
     name, state, detail = row["row"], row["state"], row["detail"]
@@ -143,15 +160,19 @@ ROWS = Messages(
             "no_names": "Cannot tell: the answers do not name it, or each names another.",
             "not_repeated": "Cannot tell: repeats of one prompt already differ, and there are too few logprobs.",
             "as_reference": "Cannot tell: the reference loses the code word too.",
+            "some_far": lambda detail: (
+                f"Cannot tell: {detail['n_far']} of {counted(detail['n_logprobs'], 'prompt')} have first tokens whose "
+                "logprobs are far from the reference's. Some calls may reach other weights: measure again, and verify."
+            ),
             "few": _few,
         },
         ("vendor", "asserts"): {
             "refused": "The server refuses it.",
-            **{f"{name}_good": text for name, text in _FINE.items()},
-            "stream_good": _stream_counts,
-            "context_good": lambda detail: f"{_code_words(detail)}{_context_tokens(detail)}",
-            "prompt_tokens_good": _token_counts,
-            "answers_good": _answers,
+            **{f"{name}_good": f"{text}{_unmeasured(name)}" for name, text in _FINE.items()},
+            "stream_good": lambda detail: f"{_stream_counts(detail)}{_unmeasured('stream')}",
+            "context_good": lambda detail: f"{_code_words(detail)}{_context_tokens(detail)}{_unmeasured('context')}",
+            "prompt_tokens_good": lambda detail: f"{_token_counts(detail)}{_unmeasured('prompt_tokens')}",
+            "answers_good": lambda detail: f"{_answers(detail)}{_unmeasured('answers')}",
             "one_model_good": _names,
             "one_build_good": _names,
             "one_build_several": lambda detail: (

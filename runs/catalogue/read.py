@@ -120,7 +120,10 @@ def policy_row(policy: PolicyRecord, *, suites: tuple[str, ...] = ()) -> contrac
 
 
 def read_newest_check(endpoint_id: int, *, before: datetime | None = None) -> dict[str, SettingCheck]:
-    """Return the states by parameter; none where no check has ended with a finding. before: it ended by then."""
+    """Return the states by parameter; none where no check has ended with a finding.
+
+    before: it ended by then.
+    """
     check, rows = _read(endpoint_id, before)
     if check is None or check.finished_at is None:
         return {}

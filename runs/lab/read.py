@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
@@ -13,16 +12,15 @@ from evalboard.contract import lab as contract
 from evalboard.contract.lab_kinds import CHOICES, Source, SourceFinding, State
 from evalboard.contract.parts import Cost, CostEstimate, name_version
 from evalboard.contract.run import EXPERIMENT_LABEL, RunCost, SuiteNamed
-from evalboard.core.cost import write_amount
 from evalboard.core.lab import ArmFigures, Figures, add_costs, combine_arms, is_case_alone, judge_rows
+from evalboard.core.scoring import is_judged
 from evalboard.wording import lab as wording
 from evalboard.wording.bisect import describe_bisect
-from evalboard.wording.numbers import listed, money
-from evalboard.wording.run import ESTIMATE
+from evalboard.wording.numbers import listed
 from runs.lab.read_bisect import name_bucket, read_bisect, step_label
 from runs.lab.steps import count_decodings
 from runs.models import ExperimentArm, ExperimentRecord, RepeatRecord, RunRecord
-from runs.run import add_up, estimate_money, measure_engine_time, read_costs
+from runs.run import add_up, estimate_judge, estimate_money, measure_engine_time, read_costs, sum_estimates
 from runs.store import RecordList, require_row
 from runs.work import paused_until, read_pause
 
@@ -245,16 +243,22 @@ def _cost(cost: RunCost) -> contract.LabCost:
 
 
 def _expect_costs(experiment: ExperimentRecord, arms: Sequence[ExperimentArm]) -> tuple[CostEstimate, ...]:
-    """Return the cost in money of all conditions on priced endpoints, an estimate for each currency."""
-    priced = [arm for arm in arms if arm.n_runs and arm.endpoint.price]
+    """Return the cost of all conditions on priced endpoints and of their judges, for each currency."""
+    costs: list[CostEstimate | None] = []
     known: defaultdict[str, list[CostEstimate]] = defaultdict(list)
-    for arm in priced:
+    for arm in arms:
+        if not arm.n_runs:
+            continue
         version = arm.suite_version or experiment.suite_version
         n_calls = arm.n_runs * _count_cases(experiment, arm, version.n_cases)
-        cost = estimate_money(version, arm.endpoint, experiment.profile, n_calls=n_calls)
+        if arm.endpoint.price:
+            costs.append(estimate_money(version, arm.endpoint, experiment.profile, n_calls=n_calls))
+        if is_judged(version.scorer.spec):
+            costs.append(estimate_judge(version, arm.n_runs).cost)
+    for cost in costs:
         if cost is not None:
             known[cost.currency].append(cost)
-    return tuple(_sum_estimates(currency, parts) for currency, parts in sorted(known.items()))
+    return tuple(sum_estimates(parts, "experiment") for _, parts in sorted(known.items()))
 
 
 def _count_cases(experiment: ExperimentRecord, arm: ExperimentArm, n_cases: int) -> int:
@@ -266,22 +270,17 @@ def _count_cases(experiment: ExperimentRecord, arm: ExperimentArm, n_cases: int)
     return count_decodings(plan) * (len(plan["cases"]) + len(plan["beside"]) if is_alone else n_cases)
 
 
-def _sum_estimates(currency: str, parts: Sequence[CostEstimate]) -> CostEstimate:
-    amount = write_amount(sum((Decimal(each.amount) for each in parts), Decimal(0)))
-    is_limit = any(each.is_limit for each in parts)
-    text = ESTIMATE.write("experiment_limit" if is_limit else "experiment", amount=money(amount, currency))
-    return CostEstimate(amount=amount, currency=currency, is_limit=is_limit, text=text)
-
-
 def _sum_spent(experiment: ExperimentRecord) -> tuple[Cost, ...]:
-    """Return what the experiment's runs cost so far, those too that were cut off and started again."""
+    """Return what the experiment's runs and their judges cost so far, those too that were started again."""
     if experiment.started_at is None:
         return ()
     own = RunRecord.objects.filter(labels__contains={EXPERIMENT_LABEL: str(experiment.pk)})
     # Labels are user input: others may name this experiment too.
     own = own.filter(created_by=experiment.created_by_id, created_at__gte=experiment.created_at)
     known: defaultdict[str, list[Cost]] = defaultdict(list)
-    for costs in read_costs(list(own.select_related("endpoint"))).values():
+    judges = RunRecord.objects.filter(judging_of__run__in=own.values("pk"))
+    paid = [run for runs in (own, judges) for run in runs.select_related("endpoint")]
+    for costs in read_costs(paid).values():
         known[costs.whole.currency].append(costs.whole)
     return tuple(add_up(parts) for _, parts in sorted(known.items()))
 

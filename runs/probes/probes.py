@@ -126,16 +126,25 @@ def create_probe(
         if course is not None:
             course.begin(probe)
             return probe  # the reference says more than a bypass would
-        around = target.bypass if kind not in NOT_AROUND else None
-        if around is not None and not _problems(around, decoding, kind, complete):
+        if (around := _around(target, decoding, kind, complete)) is not None:
             _store(around, {**shared, "bypass_of": probe})
     return probe
+
+
+def _around(
+    target: EndpointRecord, decoding: ProfileRecord, kind: str, complete: Mapping[str, Any]
+) -> EndpointRecord | None:
+    """Return the bypass that gets the same probe, None where there is none."""
+    around = target.bypass if kind not in NOT_AROUND else None
+    return None if around is None or _problems(around, decoding, kind, complete) else around
 
 
 def estimate_probe(
     *, endpoint: str, kind: str, profile: str | None = None, parameters: Mapping[str, Any]
 ) -> ProbeEstimate:
-    """Return the calls, tokens and money that a probe would take; it takes what `create_probe` takes.
+    """Return the calls, tokens and money that a probe and that of its bypass would take.
+
+    It takes what `create_probe` takes.
 
     Raises what that raises for a probe that is not valid.
     """
@@ -144,7 +153,13 @@ def estimate_probe(
         complete["suite_version"] = named_suite_version(complete["suite"], None).number
     if fields := _problems(target, decoding, kind, complete):
         raise InvalidInput("The probe is not valid.", fields=fields)
-    return estimate_calls(ProbeRecord(endpoint=target, profile=decoding, kind=kind, parameters=complete))
+    if kind == ProbeRecord.Kind.ROUTING and target.is_remote and "calls" not in parameters:
+        complete["calls"] = REMOTE_ROUTING_CALLS
+    around = None if _find_course(kind) is not None else _around(target, decoding, kind, complete)
+    wanted = [each for each in (target, around) if each is not None]
+    return estimate_calls(
+        [ProbeRecord(endpoint=each, profile=decoding, kind=kind, parameters=complete) for each in wanted]
+    )
 
 
 def _complete(

@@ -18,7 +18,7 @@ from evalboard.core.images import prompt_text
 from evalboard.core.probes import ProbeExchange, choose_sampling, list_prompt_texts, parse_call, plan_calls
 from evalboard.core.trace import Vocabulary
 from evalboard.wording import probe_states
-from evalboard.wording.probe import describe_estimate
+from evalboard.wording.probe import describe_both, describe_estimate
 from runs.models import (
     AnswerSet,
     Case,
@@ -30,7 +30,7 @@ from runs.models import (
     WorkerRecord,
 )
 from runs.probes import hops
-from runs.run import limit_usage, make_cost, make_cost_estimate
+from runs.run import limit_usage, make_cost, make_cost_estimate, sum_estimates
 from runs.store import RecordList, require_row
 from runs.work import Serving, paused_until, read_pause
 
@@ -188,8 +188,27 @@ def _expect(
     return make_cost_estimate(price, limit_usage(n_chars, len(prompts), limit), n_calls, "limit", limit=limit)
 
 
-def estimate_calls(probe: ProbeRecord) -> contract.ProbeEstimate:
-    """Return what a probe that is not stored yet would take. Those of a verification are its runs' calls."""
+def estimate_calls(probes: Sequence[ProbeRecord]) -> contract.ProbeEstimate:
+    """Return what a probe that is not stored yet would take, with that of its bypass after it."""
+    own, *others = map(_estimate_one, probes)
+    if not others:
+        return own
+    [around], name = others, probes[1].endpoint.slug
+    costs = [each.cost for each in (own, around) if each.cost is not None]
+    is_sum = len(costs) == 2 and costs[0].currency == costs[1].currency
+    cost = sum_estimates(costs, "both") if is_sum else None
+    return own.model_copy(
+        update={
+            "n_calls": own.n_calls + around.n_calls,
+            "n_tokens": own.n_tokens + around.n_tokens,
+            "cost": cost,
+            "sentence": describe_both(own.sentence, around.sentence, "" if cost is None else cost.text, bypass=name),
+        }
+    )
+
+
+def _estimate_one(probe: ProbeRecord) -> contract.ProbeEstimate:
+    """Those of a verification are its runs' calls."""
     prompts = _prompts(probe)
     n_calls = len(plan_calls(probe.kind, probe.parameters, prompts))
     price = probe.endpoint.price

@@ -5,6 +5,7 @@ from runs.run import idempotency
 from runs.run.completing import complete_run, order_again, run_again
 from runs.run.estimates import (
     add_up,
+    estimate_judge,
     estimate_money,
     estimate_run,
     limit_usage,
@@ -13,6 +14,7 @@ from runs.run.estimates import (
     measure_engine_time,
     read_costs,
     read_pace,
+    sum_estimates,
 )
 from runs.run.figures import keep_figures
 from runs.run.idempotency import claim_key, forget_old_keys, make_once
@@ -112,6 +114,7 @@ __all__ = [
     "delete_judge_run",
     "delete_run",
     "drawn_points",
+    "estimate_judge",
     "estimate_money",
     "estimate_run",
     "event_lines",
@@ -161,6 +164,7 @@ __all__ = [
     "store_in_turn",
     "stored_trace",
     "stray_page",
+    "sum_estimates",
     "window_of",
     "words_of",
     "words_of_query",

@@ -96,6 +96,17 @@ def make_cost_estimate(
     return CostEstimate(amount=scaled, currency=price["currency"], is_limit=code == "limit", text=text)
 
 
+def sum_estimates(parts: Sequence[CostEstimate], code: str) -> CostEstimate:
+    """Return the sum of estimates in one currency.
+
+    code: of its text, with `_limit` after it where it is a limit.
+    """
+    amount, currency = write_amount(sum((Decimal(each.amount) for each in parts), Decimal(0))), parts[0].currency
+    is_limit = any(each.is_limit for each in parts)
+    text = ESTIMATE.write(f"{code}_limit" if is_limit else code, amount=money(amount, currency))
+    return CostEstimate(amount=amount, currency=currency, is_limit=is_limit, text=text)
+
+
 def limit_usage(n_chars: int, n_prompts: int, limit: int) -> Usage:
     """Return the most that calls use: prompts of so many characters in all, and answers as long as may be."""
     return Usage(n_calls=n_prompts, n_prompt=-(-n_chars // CHARS_OF_A_TOKEN), n_tokens=n_prompts * limit)
@@ -221,14 +232,14 @@ def estimate_run(*, suite: str, endpoint: str, profile: str = "pinned", repeats:
         "paced_by": None if cost.minutes is None else paced_by,
         "cost": estimate_money(version, target, order.profile, n_calls=order.n_responses),
     }
-    judge = _estimate_judge(version, repeats) if scoring.is_judged(version.scorer.spec) else None
+    judge = estimate_judge(version, repeats) if scoring.is_judged(version.scorer.spec) else None
     sentence = describe_estimate(**known, is_remote=target.is_remote)
     if judge is not None:
         sentence = f"{sentence} {_describe_judge(judge)}"
     return RunEstimate(**known, judge=judge, sentence=sentence)
 
 
-def _estimate_judge(version: SuiteVersionRecord, repeats: int) -> JudgeEstimate:
+def estimate_judge(version: SuiteVersionRecord, repeats: int) -> JudgeEstimate:
     """Return what the judge of a run would take, by the newest run in which it judged this suite."""
     spec, n_calls = scoring.judge_spec(version.scorer.spec) or {}, count_judgements(version, repeats)
     endpoint = named_endpoint(spec["endpoint"])

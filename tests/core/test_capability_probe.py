@@ -127,6 +127,8 @@ def test_what_a_check_saw_says_which_profile_fits() -> None:
     rows = judge_capability_probe(answer_calls()).numbers["rows"]
     words = "Use --profile fast: the server takes what it asks for. Answers are compared token by token."
     assert (suggest_profile(rows), describe_fit(rows)) == ("fast", words)
+    drops = [row | ({"state": "ignored"} if row["parameter"] == "logprobs" else {}) for row in rows]
+    assert "except that it ignores logprobs. Without logprobs, answers are compared by text" in describe_fit(drops)
 
 
 def test_a_refusal_for_another_parameter_is_not_taken_for_that_of_the_one_asked_for() -> None:

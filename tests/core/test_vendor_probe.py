@@ -58,6 +58,8 @@ def test_a_copy_whose_logprobs_move_is_named_although_its_texts_stay() -> None:
     honest = noisy(rng, nats=0.03, flips=0.0, bad=0.0)
     assert states(noisy(rng, nats=0.5, flips=0.0, bad=0.0), honest)["answers"] == "fault"
     assert states(noisy(rng, nats=0.03, flips=0.0, bad=0.0), honest)["answers"] == "good"
+    moved, steady = noisy(rng, nats=0.5, flips=0.0, bad=0.0), noisy(rng, nats=0.03, flips=0.0, bad=0.0)
+    assert states(lambda call: (moved if call.prompt % 3 == 0 else steady)(call), honest)["answers"] == "unclear"
 
 
 def test_another_model_is_named_by_its_texts_alone() -> None:

@@ -1,6 +1,7 @@
 """Border probes of an external server: a search, its price before it, and watches of what it found."""
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -34,6 +35,19 @@ def steady(call: ProbeExchange) -> ProbeExchange:
 
 def ask(endpoint: str, **parameters: Any) -> ProbeRecord:
     return create_probe(endpoint=endpoint, kind="border", parameters=parameters)
+
+
+def test_an_estimate_counts_the_probe_of_a_bypass(hosted: str) -> None:
+    alone = estimate_probe(endpoint=hosted, kind="capability", parameters={})
+    direct = EndpointRecord.objects.get(slug=hosted)
+    both = estimate_probe(
+        endpoint=probes.remote("gateway", price=direct.price, bypass=direct), kind="capability", parameters={}
+    )
+    assert (both.n_calls, both.n_tokens) == (2 * alone.n_calls, 2 * alone.n_tokens)
+    assert alone.cost is not None
+    assert both.cost is not None
+    assert Decimal(both.cost.amount) == 2 * Decimal(alone.cost.amount)
+    assert both.sentence.endswith(f"The bypass hosted is probed too. {alone.sentence} {both.cost.text}")
 
 
 def test_a_search_is_first_and_what_it_found_is_watched(hosted: str) -> None:

@@ -26,15 +26,16 @@ from runs.models import (
     EndpointRecord,
     EngineProcess,
     ExperimentRecord,
+    JudgingRecord,
     ProfileRecord,
     ResponseRecord,
     RunRecord,
     WorkerRecord,
 )
-from runs.run import delete_run, measure_engine_time
+from runs.run import delete_run, estimate_run, measure_engine_time
 from runs.suites import push_suite, rescore_run
 from runs.sweep import reconcile
-from tests import build
+from tests import build, probes
 
 CONTROL = ("blue", "blue", "red")
 TRICKY = ("blue", "blue it is", "red")
@@ -171,6 +172,29 @@ def test_an_experiment_says_what_it_costs_before_it_starts_and_after(new: New) -
     assert "Spent so far: 30.00 USD." in describe_money(detail)
     cancel_experiment(experiment_id=experiment.pk)
     assert experiment_detail(experiment.pk).expected_costs == ()
+
+
+@pytest.mark.nightly
+def test_an_experiment_s_cost_has_its_judge_before_it_starts_and_after(new: New) -> None:
+    price = {"currency": "USD", "input": "0", "output": "1000000"}
+    jury = probes.remote("jury", price=price)
+    judge = {"kind": "judge", "endpoint": jury, "profile": "pinned", "template": "Is {{answer}} right?"}
+    judge |= {"reads": {"choice": {"yes": 1, "no": 0}}, "draws": 1, "max_tokens": 2}
+    cases = [{"id": f"case-{n}", "prompt": "Which?", "target": "blue"} for n in range(3)]
+    push_suite(document={"slug": "judged", "max_tokens": 20, "scorer": judge, "cases": cases})
+    experiment = new(suite="judged", sources=["order"])
+    arms = [arm for arm in experiment_detail(experiment.pk).arms if arm.cost.n_runs]
+    wanted = estimate_run(suite="judged", endpoint="local", repeats=5).judge
+    assert wanted is not None
+    [expected] = experiment_detail(experiment.pk).expected_costs
+    assert (expected.amount, expected.is_limit) == (str(2 * wanted.n_calls * len(arms)), True)
+    begun(experiment)
+    run = arm_at_work(experiment).run
+    judged = build.run(version=run.suite_version, on=jury)
+    judged = build.decode(judged, 1, CONTROL) and judged
+    JudgingRecord.objects.create(run=run, scorer=run.suite_version.scorer, judge_run=judged)
+    ResponseRecord.objects.filter(repeat__run=judged).update(n_prompt_tokens=0, n_tokens=2)
+    assert [each.text for each in experiment_detail(experiment.pk).spent_costs] == ["6.00 USD"]
 
 
 def test_a_warm_engine_s_start_is_of_the_run_that_it_started_for(new: New) -> None:

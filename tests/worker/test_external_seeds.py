@@ -187,6 +187,28 @@ def test_the_hosted_profile_asks_for_logprobs_where_the_check_before_the_run_saw
 
 
 @pytest.mark.nightly
+def test_a_run_with_logprobs_and_one_without_are_compared_by_text_and_the_comparison_says_so(
+    server: ScriptedServer, runner: Runner
+) -> None:
+    """The check between two runs of one endpoint changed what they ask for."""
+    create_profile(slug="hosted", title="", settings=DEFAULT_PROFILES["hosted"]["settings"])
+    server.script = lambda _: ok()  # which gives logprobs where they are requested
+    without = ran(runner, profile="hosted", repeats=2)
+    checked(("temperature", "refused"), ("logprobs", "honoured"))
+    traced = ran(runner, profile="hosted", repeats=2)
+    traces = [
+        ResponseRecord.objects.filter(repeat__run=run).exclude(trace_block=None).count() for run in (without, traced)
+    ]
+    assert traces == [0, 2 * N_CASES]
+    compared = compare(baseline=without.pk, candidate=traced.pk).summary
+    assert compared["comparable"]
+    assert compared["counts"]["untraced"] == compared["counts"]["n_pairs"]
+    assert {"near_tie", "drift_only"} <= set(compared["unseen"])
+    gate = {"suite": "words", "baseline": without.pk, "candidate": traced.pk}
+    assert release_report(create_release(gates=[gate], treatment="service").pk).verdict != "not_comparable"
+
+
+@pytest.mark.nightly
 def test_a_profile_may_leave_temperature_and_logprobs_to_the_server(runner: Runner, server: ScriptedServer) -> None:
     sampling = {**GREEDY["sampling"], "temperature": "default", "logprobs": 0}
     create_profile(slug="plain", title="", settings={**GREEDY, "sampling": sampling})

@@ -28,7 +28,8 @@ STOP_SECONDS = 15.0
 # The engine's interpreter is not ours, and it needs none of our secrets.
 WITHHELD = re.compile(r"PYTHON|VIRTUAL_ENV|DJANGO|EVALBOARD_|PG|DATABASE_URL|REDIS_URL|.*(KEY|TOKEN|SECRET|PASSW)")
 BUCKET = "s3://"
-HUB_TOKEN = "HF_TOKEN"  # noqa: S105  the name of a variable; gated models cannot be fetched without it
+# The token without which gated models cannot be fetched, and how much of the disk models of buckets may take.
+PASSED = frozenset({"HF_TOKEN", "EVALBOARD_MODEL_CACHE_GB"})
 
 
 class VllmEngine:
@@ -299,5 +300,5 @@ def child_environment(*, with_aws: bool = False) -> dict[str, str]:
 
     with_aws: with this node's AWS credentials, for an engine whose model is in a bucket.
     """
-    passed = {name for name in os.environ if name == HUB_TOKEN or (with_aws and name.startswith("AWS_"))}
+    passed = {name for name in os.environ if name in PASSED or (with_aws and name.startswith("AWS_"))}
     return {name: value for name, value in os.environ.items() if name in passed or not WITHHELD.match(name)}

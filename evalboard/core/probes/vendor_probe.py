@@ -34,6 +34,7 @@ MIN_COUNTED_SHARE = 0.9  # of the tokens that a long prompt has by the shorter o
 EARLY_CHARACTERS = 60
 USUAL_EARLY = 0.25  # the share of texts that another kernel or batch moves that early, at most
 LOGPROB_LIMIT = 0.2  # nats, the median over prompts of the mean difference
+MAX_FAR_SHARE = 0.2  # of the prompts beyond that limit, above which an endpoint is not called good
 MIN_COMPARED = 10  # prompts
 MIN_SHARED = 3  # alternatives that both list
 TOO_LONG = "prompt_too_long: "  # how the error of a call begins whose prompt has no room
@@ -324,12 +325,13 @@ def _context(facts: Facts, reference: Facts | None) -> Verdict:
 def _answers(facts: Facts, reference: Facts | None) -> Verdict:
     """Judge by logprobs of first tokens, and by how early texts leave the reference's."""
     own = facts["answers"]
-    detail: dict[str, Any] = {"n": len(own["texts"]), "n_early": None, "nats": None, "n_logprobs": 0}
+    detail: dict[str, Any] = {"n": len(own["texts"]), "n_early": None, "nats": None, "n_logprobs": 0, "n_far": 0}
     if reference is None:
         return "not_measured", {**detail, "why": "no_reference"}
     other = reference["answers"]
     if (nats := _logprob_distances(own["top"], other["top"])) and len(nats) >= MIN_COMPARED:
         detail |= {"nats": statistics.median(nats), "n_logprobs": len(nats)}
+        detail["n_far"] = sum(each > LOGPROB_LIMIT for each in nats)
     shared = own["texts"].keys() & other["texts"].keys()
     n_early = sum(_parts_early(own["texts"][prompt], other["texts"][prompt]) for prompt in shared)
     repeats = [each["stream"] for each in (facts, reference)]
@@ -339,7 +341,12 @@ def _answers(facts: Facts, reference: Facts | None) -> Verdict:
         return "fault", detail
     if is_repeated and len(shared) >= MIN_COMPARED:
         chance = binomial_tail(len(shared), n_early, USUAL_EARLY)
-        return ("fault" if chance <= SIGNIFICANT else "good"), detail
+        if chance <= SIGNIFICANT:
+            return "fault", detail
+    if detail["n_far"] > MAX_FAR_SHARE * detail["n_logprobs"]:  # part of the calls may meet other weights
+        return "unclear", {**detail, "why": "some_far"}
+    if is_repeated and len(shared) >= MIN_COMPARED:
+        return "good", detail
     return ("good", detail) if detail["nats"] is not None else ("unclear", {**detail, "why": "not_repeated"})
 
 
