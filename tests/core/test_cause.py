@@ -330,6 +330,21 @@ def test_a_planted_scorer_is_named_before_everything_else() -> None:
     assert "from 1.0 to 0.0 (one scorer, 5c5c5c5c)." in explain_cause(named(None, score=0.0))
 
 
+def test_a_score_that_is_not_known_has_not_moved() -> None:
+    assert named(None, score=None).code == "identical"
+    assert named(None, base=replace(SIDE, score=None), score=0.0).code == "identical"
+
+
+@pytest.mark.parametrize("sides", [(True, False), (False, True)])
+def test_where_a_side_is_scored_by_its_thinking_other_tokens_explain_another_score(sides: tuple[bool, bool]) -> None:
+    found = find_divergence(longest(), with_choice(longest(), 5, 1))
+    base = replace(SIDE, is_thinking_scored=sides[0])
+    assert named(found, base=base, score=0.0, is_thinking_scored=sides[1]).code != "scorer"
+    assert (
+        named(found, score=0.0).code == named(None, base=base, score=0.0, is_thinking_scored=sides[1]).code == "scorer"
+    )
+
+
 @pytest.mark.parametrize("side", ["baseline", "candidate", "both"])
 def test_a_planted_failed_call_is_an_error_and_says_which_side(side: str) -> None:
     failed = KnownResponse(has_response=False, error_code="timeout")

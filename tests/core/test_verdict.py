@@ -17,6 +17,7 @@ from evalboard.core.suite import policy
 from tests.core.questions import (
     ASKED,
     FIVE,
+    JUDGE,
     NEWER,
     PAIRED,
     PATCHED,
@@ -176,6 +177,16 @@ def test_load_alone_may_put_sides_apart_that_did_not_take_turns() -> None:
     assert warnings(found, "computation_apart")[0].endswith("Load may explain that. Run both sides again, alternating.")
 
 
+@pytest.mark.parametrize("sampled", ["", "draws_baseline", "draws_candidate"])
+def test_in_fixed_groups_load_moves_bits_once_a_side_samples(sampled: str) -> None:
+    setup = served(batch_class="fixed-8")
+    same = question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), setup_baseline=setup, setup_candidate=setup)
+    drawn = {sampled: Draws(0.7, 7, repeats=(1, 2, 3, 4, 5))} if sampled else {}
+    _, code, found = judged(replace(same, computation=APART, **drawn), PAIRED)
+    assert (code == "computation_apart") is not bool(sampled)
+    assert ("computation_apart" in codes(found.warnings)) is bool(sampled)
+
+
 def test_an_unknown_fingerprint_is_unknown_on_both_sides() -> None:
     unknown = served(fingerprint="")
     same = runs(*FIVE, n_cases=800)
@@ -242,6 +253,13 @@ def test_what_the_question_changed_comes_before_what_the_stack_did() -> None:
     assert codes(found.reasons) == ["params_changed", "rebaseline", "rebaseline"]
     assert found.reasons[1].facts == EXPIRED
     assert codes(found.next) == ["rebaseline"]
+
+
+def test_two_reasons_that_one_step_undoes_ask_for_the_sides_of_the_first() -> None:
+    changed = replace(served(**NEWER), scorer_digest="0" * 64, max_tokens=8)
+    _, _, found = judged(replace(pinned(), setup_candidate=changed, treatment="stack"))
+    assert (codes(found.reasons), codes(found.warnings)) == (["scorer_changed", "params_changed"], ["stack_judged"])
+    assert [(step.facts["block"], step.facts["sides"]) for step in found.next] == [("scorer_changed", [])]
 
 
 # Rows 6 and 7: incomplete, too few
@@ -355,6 +373,30 @@ def test_a_range_over_one_point_is_noisy_and_at_one_point_it_is_not(counts: list
         assert steps_if_batched(asked, guarded) == ["pin_batch", "use_paired"]
         assert found.outlook.repeats_needed is None
         assert "1.1 points over 5 repeats" in reasons(found)[0]
+
+
+def test_what_a_noisy_side_spreads_over_is_that_of_the_noisier() -> None:
+    noisy, noisier = runs(640, 650, 645, 660, 655, n_cases=800), runs(600, 650, 645, 660, 655, n_cases=800)
+    alone, *both = (
+        judged(question(*sides))[2].reasons[0].facts["scatter"]
+        for sides in ((runs(*FIVE, n_cases=800), noisier), (noisy, noisier), (noisier, noisy))
+    )
+    assert both == pytest.approx([alone] * 2)
+
+
+@pytest.mark.parametrize(
+    ("share", "next_codes"),
+    [(0.4, ["pin_batch", "use_paired"]), (0.5, ["pin_batch", "use_paired"]), (0.6, ["judge_more", "use_paired"])],
+)
+def test_a_judge_is_to_be_steadier_where_most_of_the_variance_is_its_own(share: float, next_codes: list[str]) -> None:
+    """Of one side: the other's judge is as exact as a scorer."""
+    noisy = runs(640, 655, 645, 660, 650, n_cases=800)
+    sd_points = judged(question(noisy, noisy))[2].candidate.noise.sd_points or 0.0
+    sides = (0.0, math.sqrt(share) * sd_points * (1 - 1e-12))
+    setups = [replace(served(batch_class="mixed"), judge=replace(JUDGE, sd_points=each)) for each in sides]
+    for baseline, candidate in (setups, reversed(setups)):
+        asked = question(noisy, noisy, setup_baseline=baseline, setup_candidate=candidate)
+        assert codes(judged(asked)[2].next) == next_codes
 
 
 def test_a_noisy_bucket_is_no_regression_however_low_it_is() -> None:

@@ -14,6 +14,7 @@ from evalboard.core.compare import comparability
 from evalboard.core.release import gate_verdict, verdict
 from evalboard.core.release.gate import GateQuestion
 from evalboard.core.release.gate_verdict import GateInput, GateVerdict
+from evalboard.core.release.serving import DecodedSide
 from evalboard.wording.release import write_verdict
 from evalboard.wording.release_names import verdict_name
 from tests.core.questions import (
@@ -67,6 +68,37 @@ def test_an_advisory_gate_decides_nothing_and_is_pointed_out() -> None:
         decided(("advisory", verdict.judge_gate(pinned(), STRICT)))
 
 
+def test_what_is_a_reason_is_no_warning_as_well() -> None:
+    certificate = {"side": "candidate", "hosts": ["a"], "endpoint": "local", "profile": "invariant"}
+    side = DecodedSide(
+        run=1,
+        n_repeats=5,
+        n_left_out=0,
+        n_unvouched=0,
+        n_truncated=0,
+        n_processes=2,
+        broken_pins=(),
+        uncertified=(),
+        strays=(),
+        unsteady=(),
+        is_log=False,
+        is_reported=False,
+        is_read=False,
+    )
+    for n_broken, code, is_warned in ((0, "uncertified", False), (80, "regression", True)):
+        asked = replace(pinned(n_broken=n_broken), uncertified=[certificate])
+        gate = verdict.GateEvidence(
+            tier="critical",
+            suite_name="colours",
+            question=asked,
+            baseline=side,
+            candidate=replace(side, uncertified=("a",)),
+        )
+        found = verdict.judge_release([gate], STRICT)
+        assert [line["code"] for line in found["reasons"]] == [code]
+        assert ("uncertified" in [line["code"] for line in found["warnings"]]) is is_warned
+
+
 def test_a_drop_found_among_many_gates_must_be_clear_enough_for_that() -> None:
     """Nine of 804 broke: −1.119 + 0.115 is barely below −1."""
     barely = verdict.judge_gate(pinned(n_broken=9, n_cases=804), STRICT)
@@ -81,10 +113,9 @@ def test_a_drop_found_among_many_gates_must_be_clear_enough_for_that() -> None:
     uneven = decided(*[("critical", good)] * 3, ("critical", verdict.judge_gate(longer, STRICT)))
     assert uneven["gates"][3]["repeats_needed"] == 5  # of the shorter side
     text = gate["reasons"][0]["text"]
-    assert (
-        "(94 % interval). Alone, this suite would be no-ship. With 4 suites, one can look this bad by chance." in text
-    )
-    assert text.endswith("a drop larger than the 1.0 point you accept is not proven.")
+    change = "On these 804 cases the change is −1.119 points, in [−1.234, −1.005] (94 % interval). "
+    assert text.startswith(f"{change}Alone, this suite would be no-ship. With 4 suites, one can look ")
+    assert text.endswith(", a drop larger than the 1.0 point you accept is not proven.")  # and no claim of one
     by_judge = verdict.judge_gate(
         replace(pinned(n_broken=9, n_cases=804), setup_baseline=judged(), setup_candidate=judged()), STRICT
     )

@@ -94,6 +94,31 @@ def test_a_key_of_which_a_number_is_written_by_number_is_no_name_either() -> Non
     written = r"sk-live+0123\\u003\u0034"
     answer = Mask(["sk-live+01234"]).answer(f'{{"{written}": "a", "b": ["{written}"]}}'.encode())
     assert answer == {"***": "a", "b": ["***"]}
+    assert Mask(["another-key-0123", "sk-live+01234"]).text(f"Not {written}.") == "***"
+
+
+def test_numbers_of_letters_that_spell_no_key_stay() -> None:
+    words = r"Say \u0061\u0062 with 5."
+    assert Mask([KEY]).text(words) == words
+    assert Mask([KEY]).answer(b'{"\\\\u0061": [1, null, "b"]}') == {"\\u0061": [1, None, "b"]}
+    so_deep = "\\" + "u005cu005c" * 9 + "u0061"
+    assert Mask([]).text(so_deep) == so_deep
+
+
+def test_backslashes_alone_are_no_key_and_those_of_a_key_belong_to_it() -> None:
+    assert repr(Mask(["\\" * 12])) == "<Mask of 0 secrets>"
+    assert Mask([r"sk-live\0123"]).text(r"sk-live0123, not sk-live\0123") == "sk-live0123, not ***"
+
+
+@pytest.mark.parametrize(("n_chars", "in_words", "in_answers"), [(3, "abc", "abc"), (4, "***", "abcd")])
+def test_a_key_of_under_four_letters_is_none(n_chars: int, in_words: str, in_answers: str) -> None:
+    key = "abcd"[:n_chars]
+    assert (Mask([key]).text(key), Mask([key]).answer(f'"{key}"'.encode())) == (in_words, in_answers)
+
+
+def test_answers_hold_no_key_of_twelve_letters_and_may_hold_one_of_eleven() -> None:
+    eleven, twelve = "abcdefghijk", "0123456789ab"
+    assert Mask([eleven, twelve]).answer(f'["{eleven}", "{twelve}"]'.encode()) == [eleven, "***"]
 
 
 @pytest.mark.parametrize(
@@ -134,6 +159,7 @@ ANSWERS: dict[str, Any] = {
     "thinking in parts": choice(content=[{"type": "thinking", "thinking": PARTS}, {"type": "text", "text": "a"}]),
     "tokens": choice(content="a")
     | {"logprobs": {"content": [entry("a", others=(KEY, "a")), entry(KEY, others=(KEY,))]}},
+    "a token that was not chosen": choice(content="a") | {"logprobs": {"content": [entry("a", others=(KEY, "a"))]}},
     "bytes of tokens": choice(content="a") | {"logprobs": {"content": [entry("", raw=KEY.encode(), others=("a",))]}},
     "a key in pieces": choice(content="a")
     | {"logprobs": {"content": [entry(one, others=(one, "b")) for one in PIECES]}},
@@ -178,3 +204,13 @@ def test_a_token_that_is_hidden_is_not_given_away_by_its_id() -> None:
     response = LoggedResponse(case_id="sky", repeat=1, positions=LoggedPositions.from_positions(rows))
     masked = Mask([KEY]).response(response).positions or ()
     assert [(row.token, row.token_id) for row in masked] == [(b"Your key is ", 7), (b"***", None)]
+
+
+def test_where_a_key_stands_twice_each_of_its_tokens_is_hidden_and_no_other() -> None:
+    tokens = [KEY.encode(), b" or ", KEY.encode(), b"!"]
+    rows = [LoggedPosition(token, -0.1, ((token, -0.1), (b"b", -2.0))) for token in tokens]
+    response = LoggedResponse(case_id="sky", repeat=1, positions=LoggedPositions.from_positions(rows))
+    masked = Mask([KEY]).response(response).positions or ()
+    hidden = [b"***", b" or ", b"***", b"!"]
+    assert [row.token for row in masked] == hidden
+    assert [[token for token, _ in row.alternatives] for row in masked] == [[token, b"b"] for token in hidden]

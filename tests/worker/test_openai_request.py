@@ -142,7 +142,15 @@ def test_a_plain_completion_has_a_prompt_and_a_number_of_logprobs():
         ("completions", [{"role": "system", "content": "Be brief."}, *QUESTION], None),
         ("completions", [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], None),
         ("completions", QUESTION, [{"type": "function"}]),
+        ("completions", [{"role": "assistant", "content": "The sky"}], None),
+        ("completions", QUESTION * 2, None),
+        ("completions", [{**QUESTION[0], "name": "ann"}], None),
         ("responses", [{"role": "tool", "content": "4"}], None),
+        ("responses", [{"role": "tool", "content": "4", "tool_call_id": "a", "audio": {}}], None),
+        ("responses", [{"role": "user", "content": "4", "tool_call_id": "a"}], None),
+        ("responses", [{"role": "user", "content": "4", "tool_calls": []}], None),
+        ("responses", [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}], None),
+        ("responses", [{"role": "assistant", "tool_calls": [{"id": "a"}]}], None),
         ("responses", [{"role": "user", "content": "4", "audio": {}}], None),
         ("responses", [{"role": "assistant", "tool_calls": [{"function": {"name": "add"}}]}], None),
         ("chat", [], None),
@@ -173,6 +181,12 @@ def test_the_responses_api_has_its_own_names_and_no_seed():
     assert built.seed is None
 
 
+def test_tools_of_a_chat_are_sent_as_they_are_and_none_where_there_are_none():
+    tools = [{"type": "function", "function": {"name": "add"}}]
+    assert call(tools=tools).body["tools"] == tools
+    assert "tools" not in call().body.keys() | call("responses").body.keys()
+
+
 def test_a_talk_with_calls_of_tools_goes_to_the_responses_api_as_items():
     asked = {"id": "a", "type": "function", "function": {"name": "add", "arguments": {"x": 2, "y": 2}}}
     again = {"id": "b", "type": "function", "function": {"name": "add", "arguments": '{"x": 4}'}}
@@ -189,6 +203,51 @@ def test_a_talk_with_calls_of_tools_goes_to_the_responses_api_as_items():
         {"role": "assistant", "content": "Once more."},
         {"type": "function_call", "call_id": "b", "name": "add", "arguments": '{"x": 4}'},
     ]
+
+
+def test_what_a_talk_may_leave_out_the_responses_api_is_sent_all_the_same():
+    named = {"role": "tool", "tool_call_id": "a", "name": "now", "content": "noon"}
+    asked = {"id": "a", "type": "function", "function": {"name": "now"}}
+    bare = {"type": "web_search"}
+    built = call(
+        "responses", messages=[{"role": "assistant", "content": "", "tool_calls": [asked]}, named], tools=[bare]
+    )
+    assert built.body["input"] == [
+        {"type": "function_call", "call_id": "a", "name": "now", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "noon"},
+    ]
+    assert built.body["tools"] == [bare]
+    assert call("responses", messages=[{"role": "assistant", "content": ""}]).body["input"] == [
+        {"role": "assistant", "content": ""}
+    ]
+
+
+def test_images_between_words_go_to_the_responses_api_in_their_order():
+    words, image = {"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": "data:,"}}
+    sharp = {"type": "image_url", "image_url": {"url": "data:,", "detail": "high"}}
+    (sent,) = call("responses", messages=[{"role": "user", "content": [words, image, sharp]}]).body["input"]
+    assert [list(part.values()) for part in sent["content"]] == [
+        ["input_text", "What is this?"],
+        ["input_image", "data:,", "auto"],
+        ["input_image", "data:,", "high"],
+    ]
+    (plain,) = call("responses", messages=[{"role": "user", "content": [words]}]).body["input"]
+    assert plain["content"] == "What is this?"
+
+
+@pytest.mark.parametrize(
+    ("api", "refused", "is_sent"),
+    [("chat", "", True), ("completions", "", True), ("responses", "", False), ("chat", "return_token_ids", False)],
+)
+def test_a_vllm_is_asked_for_token_ids_where_it_takes_that(api: str, refused: str, is_sent: bool):
+    built = call(api, is_vllm=True, dialect=Dialect(refused=frozenset({refused} - {""})))
+    assert built.body.get("return_token_ids", False) is is_sent
+
+
+@pytest.mark.parametrize("refused", ["", "cache"])
+def test_a_litellm_that_refuses_the_word_about_its_cache_is_not_sent_it(refused: str):
+    built = call(dialect=Dialect(is_litellm=True, refused=frozenset({refused} - {""})))
+    assert ("cache" in built.body, built.is_uncached) == (not refused, not refused)
 
 
 def refusal(words: str, **sampling: Any) -> Dialect | None:
@@ -212,6 +271,7 @@ def refusal(words: str, **sampling: Any) -> Dialect | None:
         ("Log probabilities: `topLogprobs` is not supported for this model.", {"logprobs"}),
         ("Top-K is not supported for this model.", {"top_k"}),
         ("TEMPERATURE does not support 0.", {"temperature"}),
+        ("Unknown parameter: 'top_k'. Its seed and temperature stay.", {"top_k"}),  # what is quoted is meant
     ],
 )
 def test_a_parameter_that_is_refused_by_name_is_left_out_and_said_so(words: str, refused: set[str]):
@@ -232,6 +292,7 @@ def test_a_limit_that_goes_by_another_name_is_sent_by_that_name():
     assert "max_tokens" not in built.body
     assert built.left_out == ()
     assert learn(learnt, built, "Unknown parameter: 'max_completion_tokens'.") is None  # an answer without an end
+    assert learn(learnt, call(), words) is None  # of a call that was under way before
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,7 @@ class Cause:
 def find_cause(pair: Pair, divergence: Divergence | None, noise: LogitNoise) -> Cause:
     """Say why a pair differs. divergence is None where the traces are equal to the bit."""
     cause = _find_cause(pair, divergence, noise)
-    place = _place_in_reasoning(pair, divergence)
-    return replace(cause, evidence=cause.evidence | place) if place else cause
+    return replace(cause, evidence=cause.evidence | _place_in_reasoning(pair, divergence))
 
 
 def _find_cause(pair: Pair, divergence: Divergence | None, noise: LogitNoise) -> Cause:
