@@ -12,7 +12,8 @@ SHORTEST_MASKED = 4  # characters; a shorter one is no secret, and its letters s
 SHORTEST_MASKED_IN_ANSWERS = 12  # "EMPTY" is a usual key of a server of one's own, and may be a right answer
 MASK = "***"
 BACKSLASHES = r"(?:\\++(?:u(?i:005c))*+)"  # one or more, perhaps by their number; to be repeated
-ESCAPED = re.compile(rb"\\(?<!\\\\)\\*+u00([2-7][0-9a-fA-F])")
+NUMBERED = re.compile(rb"\\u00[2-7][0-9a-fA-F]")
+ESCAPES = re.compile(rb'\\(?:u([0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*+)|(["\\/]))')
 MAX_ESCAPE_LEVELS = 8  # of JSON within JSON whose escapes are escaped by number
 
 Secret = re.Pattern[bytes]
@@ -99,15 +100,19 @@ def _replaced(secrets: Iterable[Secret], text: bytes) -> bytes:
 
 
 def _hides(secrets: Iterable[Secret], text: bytes) -> bool:
-    """Tell whether a text contains a secret after decoding escapes of letters and digits."""
-    n_left = 0
+    """Tell whether a text contains a secret after decoding it as JSON, once or several times."""
     for _ in range(MAX_ESCAPE_LEVELS):
-        text, n_left = ESCAPED.subn(lambda escape: bytes.fromhex(escape[1].decode()), text)
-        if not n_left:
-            break
+        if not NUMBERED.search(text):  # any other spelling was replaced
+            return False
+        text = ESCAPES.sub(_unescaped, text)
         if any(secret.search(text) for secret in secrets):
             return True
-    return n_left > 0 and any(secrets)  # so deep that it is no answer
+    return any(secrets)  # so deep that it is no answer
+
+
+def _unescaped(escape: re.Match[bytes]) -> bytes:
+    numbers = (escape[1] or b"").replace(b"\\u", b"").decode()
+    return escape[2] or bytes.fromhex(numbers).decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")
 
 
 def _spelling(secret: str) -> str:

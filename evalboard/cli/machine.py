@@ -34,6 +34,7 @@ PROOF_SETUPS = (
     "invariant-fp8",
 )
 worker_app = typer.Typer(rich_markup_mode=None)
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def up(
@@ -154,10 +155,13 @@ def scheduler(as_json: AsJson = False) -> None:
 
 def _check_product(command: str) -> None:
     """Refuse a command of a server where only the command line is installed. Raises CommandError."""
-    if find_spec("psycopg") is None:
+    missing = "psycopg" if find_spec("psycopg") is None else ""
+    if command == "up" and not (ROOT / "manage.py").exists():  # a wheel has none
+        missing = missing or "manage.py"
+    if missing:
         raise CommandError(
             f"`{command}` runs or reaches into a server on this machine, and only the command line is installed here "
-            f"(psycopg is missing). In a checkout of Evalboard, `make install` installs the rest; "
+            f"({missing} is missing). In a checkout of Evalboard, `make install` installs the rest; "
             f"then type `.venv/bin/evalboard {command}` there."
         )
 

@@ -14,6 +14,7 @@ from runs.api import pages, query, streams, wire
 from runs.api.describe import TEXT, describe
 from runs.api.resource import resource
 from runs.audit.trail import AuditFilter, audit_lines, check_trail, export_lines
+from runs.store import RecordList
 
 FILTERS: dict[str, dict[str, Any]] = {
     "person": {"type": "string", "description": "name of the person, or of the server's account"},
@@ -37,7 +38,14 @@ def _read_filter(request: Request, *, is_paged: bool) -> AuditFilter:
 @resource(GET=ADMIN)
 @describe("GET", "Lines of the audit trail, newest first", name="audit_lines", answer=Page[AuditLine], query=FILTERS)
 def line_list(request: Request) -> Response:
-    return pages.answer_list(request, audit_lines(_read_filter(request, is_paged=True)), ordering="")
+    listed = audit_lines(_read_filter(request, is_paged=True))
+    # A line does not say its row's id, which a cursor names.
+    named = RecordList(
+        listed.records, lambda records: tuple(zip(records, listed.make_rows(records), strict=True)), listed.orders
+    )
+    return pages.answer(
+        request, named.rows, place=lambda row: int(row[0].pk), show=lambda row: wire.to_json(row[1], request)
+    )
 
 
 @resource(GET=ADMIN)

@@ -45,12 +45,17 @@ def export_lines(wanted: AuditFilter) -> Iterator[bytes]:
         yield json.dumps(_line(line).to_json(), ensure_ascii=False).encode() + b"\n"
 
 
-def check_trail() -> AuditCheck:
-    """Follow all lines and compare the seals; the answer names the first line that is wrong."""
+def check_trail(*, is_restored: bool = False) -> AuditCheck:
+    """Follow all lines and compare the seals; the answer names the first line that is wrong.
+
+    is_restored: no scheduler has run since the newest line, so seals may be as late as they were then.
+    """
     take_as_long_as_it_takes()
     stored = AuditLineRecord.objects.exclude(number=None).order_by("number").iterator(chunk_size=READ_AT_ONCE)
     chain = follow_chain(_line(line).to_json() for line in stored)
-    sealed_to, broken, problem = _check_seals(chain)
+    newest = AuditLineRecord.objects.exclude(number=None).order_by("-number").values_list("at", flat=True)
+    now = (newest.first() if is_restored else None) or timezone.now()
+    sealed_to, broken, problem = _check_seals(chain, now)
     judged = {"sealed_to": sealed_to, "is_whole": broken is None and not problem, "broken": broken, "problem": problem}
     return AuditCheck.from_record(chain, **judged)
 
@@ -79,7 +84,7 @@ def cut_trail() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _check_seals(chain: AuditChain) -> tuple[int | None, int | None, str]:
+def _check_seals(chain: AuditChain, now: datetime) -> tuple[int | None, int | None, str]:
     """Return the newest sealed line, and the first wrong one with its problem."""
     if not settings.VERDICT_KEYS:
         return None, chain.broken, chain.problem
@@ -96,7 +101,7 @@ def _check_seals(chain: AuditChain) -> tuple[int | None, int | None, str]:
         sealed_to = seal.pk
     if chain.broken is not None:
         return sealed_to, chain.broken, chain.problem
-    late = AuditLineRecord.objects.filter(number__gt=sealed_to or 0, at__lt=timezone.now() - SEALED_WITHIN)
+    late = AuditLineRecord.objects.filter(number__gt=sealed_to or 0, at__lt=now - SEALED_WITHIN)
     if (first := late.order_by("number").values_list("number", flat=True).first()) is not None:
         return sealed_to, first, f"Line {first} has no seal. Seals are missing, or no scheduler runs that has the key."
     return sealed_to, None, ""

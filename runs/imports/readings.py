@@ -56,16 +56,25 @@ def begin_reading(*, files: Sequence[LogFile], user: Any, **options: Any) -> Imp
         n_bytes=sum(file.size for file in files),
         created_by=user,
     )
+    try:
+        process = _start(reading, files)
+    except OSError:  # no memory, or no process more
+        logger.exception("No process was started that reads log %s", reading.pk)
+        _fail_lost(reading.pk)
+        return reading
+    waiting = copy_context()  # with the request's id
+    threading.Thread(target=waiting.run, args=[_await, process, reading.pk], daemon=True).start()
+    return reading
+
+
+def _start(reading: ImportReadingRecord, files: Sequence[LogFile]) -> subprocess.Popen[bytes]:
     with ExitStack() as stack:
         opened = [stack.enter_context(file.path.open("rb")).fileno() for file in files]
         command = [sys.executable, "manage.py", "read_import", str(reading.pk), current.get(), *map(str, opened)]
         environment = {**os.environ, **hand_on_actor()}
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command, cwd=settings.BASE_DIR, env=environment, pass_fds=opened, stdin=subprocess.DEVNULL
         )
-    waiting = copy_context()  # with the request's id
-    threading.Thread(target=waiting.run, args=[_await, process, reading.pk], daemon=True).start()
-    return reading
 
 
 def read_import(reading_id: int, numbers: Sequence[int]) -> None:

@@ -1,13 +1,13 @@
 """Replays under the settings of production: which settings these were, and what came out."""
 
+import base64
 from dataclasses import dataclass
 from typing import Any
 
 from evalboard.contract import replay as contract
-from evalboard.core.compare import list_result_traces
 from evalboard.core.fields import SAMPLING_FIELDS
 from evalboard.core.suite import ChatBody, read_chat_body
-from evalboard.core.trace import TokenTrace
+from evalboard.core.trace import TokenTrace, read_trace
 from evalboard.wording.production import ProductionRequest
 from runs.models import Case, EngineProcess, ReplayRecord
 from runs.pairs import stored_words
@@ -83,7 +83,7 @@ def replay_page(replay_id: int, *, at: int | None = None) -> DecodedPage:
     result, trace = first
     process = _process(result)
     words = None if process is None or process.vocabulary_id is None else stored_words(process.vocabulary_id)
-    return DecodedPage(result, process, window_of(trace, words, at) if len(trace) else None, messages)
+    return DecodedPage(result, process, window_of(trace, words, at) if trace else None, messages)
 
 
 def chat_of(replay: ReplayRecord) -> ChatBody | None:
@@ -108,20 +108,23 @@ def _answer(replay: ReplayRecord, *, has_trace: bool) -> contract.ProductionAnsw
         bucket=result["bucket"],
         sampling=result["sampling"],
         engine={} if process is None else process.manifest.get("engine", {}),
-        trace=None if first is None else show_trace(first[1], words),
+        trace=None if first is None or first[1] is None else show_trace(first[1], words),
     )
 
 
-def _first_answer(replay: ReplayRecord) -> tuple[dict[str, Any], TokenTrace] | None:
-    """Return the first result with an answer, and its trace, possibly the run's response's."""
-    at, result = next(((at, each) for at, each in enumerate(replay.results) if not each["error"]), (0, None))
-    if result is None:
-        return None
+def _first_answer(replay: ReplayRecord) -> tuple[dict[str, Any], TokenTrace | None] | None:
+    """Return the first result with an answer, and its trace.
+
+    The trace may be the run's response's. It is None where that was deleted.
+    """
+    result = next((each for each in replay.results if not each["error"]), None)
+    if result is None or result["trace"] is not None:
+        return None if result is None else (result, read_trace(base64.b64decode(result["trace"]), 0))
     response = None
-    if result["trace"] is None and replay.repeat_id is not None and replay.case_index is not None:
+    if replay.repeat_id is not None and replay.case_index is not None:
         response = read_run_response(replay.repeat_id, replay.case_index)
-    traces = list_result_traces(replay.results[: at + 1], None if response is None else response.trace)
-    return result, traces[-1][1]
+    is_equal = response is not None and response.trace.digest.hex() == result["trace_digest"]
+    return result, response.trace if response is not None and is_equal else None
 
 
 def _process(result: dict[str, Any]) -> EngineProcess | None:

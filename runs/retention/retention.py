@@ -45,7 +45,7 @@ from runs.models import (
     Suite,
     TraceBlock,
 )
-from runs.run import delete_judge_run, delete_run, label_problems, locked
+from runs.run import delete_judge_run, delete_run, hold_version, label_problems, locked
 from runs.store import (
     changes,
     delete_unused_images,
@@ -175,6 +175,8 @@ def purge_case(
         whole = named.reference_of.suite_id if named.reference_of else named.pk
         suites = Q(suite_version__suite=whole) | Q(suite_version__suite__reference_of__suite=whole)
         stored = Case.objects.filter(suites, case_id=case_id)
+        for version_id in stored.order_by("suite_version").values_list("suite_version", flat=True):
+            hold_version(version_id, to_delete=True)  # before its row, which who stores a run waits for at its end
         cases = list(
             stored.select_for_update(of=("self", "suite_version")).select_related("suite_version").order_by("pk")
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q, Sum
 from django.db.models.functions import Now
 
@@ -48,6 +48,7 @@ CASES_READ = 1000  # of a suite, before a run of it is made
 SHARD_CASES_MIN, SHARD_CASES_MAX = 12, 100
 SHARDS_PER_REPEAT = 32
 SCORED_AT_ONCE = 2000  # responses; about a second
+VERSION = 0x5E75  # the first half of the lock of a suite version
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +127,7 @@ def find_order(
     if is_shuffled and decoding.settings["batch_class"] == "fixed":
         fields["is_shuffled"] = "The batch class fixed promises that the same cases share each batch; leave it out."
     fields |= _seed_problems(seed, drawn, default)
-    if (gone := DeletionRecord.objects.filter(suite_version=version).exclude(case_id="").first()) is not None:
-        fields["suite"] = f"Case {gone.case_id} of {version} was deleted; push a version without it."
+    fields |= _deleted_case(version)
     if priority not in Priority.values:
         fields["priority"] = f"Must be one of: {', '.join(Priority.values)}."
     if not 1 <= repeats <= MAX_REPEATS:
@@ -157,7 +157,10 @@ def find_order(
 
 
 def store_order(order: Order, *, user: Any) -> RunRecord:
-    """Store the run of an order, which has no repeats yet."""
+    """Store the run of an order, without repeats. Raises InvalidInput if a case was deleted meanwhile."""
+    hold_version(order.version.pk)
+    if fields := _deleted_case(order.version):
+        raise InvalidInput("The run is not valid.", fields=fields)
     return RunRecord.objects.create(
         suite_version=order.version,
         endpoint=order.endpoint,
@@ -173,6 +176,23 @@ def store_order(order: Order, *, user: Any) -> RunRecord:
         priority=order.priority,
         created_by=user,
     )
+
+
+def _deleted_case(version: SuiteVersionRecord) -> dict[str, str]:
+    gone = DeletionRecord.objects.filter(suite_version=version).exclude(case_id="").first()
+    return (
+        {} if gone is None else {"suite": f"Case {gone.case_id} of {version} was deleted; push a version without it."}
+    )
+
+
+def hold_version(version_id: int, *, to_delete: bool = False) -> None:
+    """Wait for who deletes a case of a suite version. With to_delete: also for who stores runs of it.
+
+    Both hold it until their transaction ends.
+    """
+    call = "pg_advisory_xact_lock" if to_delete else "pg_advisory_xact_lock_shared"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {call}(%s, %s)", [VERSION, version_id % 2**31])
 
 
 def announce(run: RunRecord, with_whom: str = "") -> None:

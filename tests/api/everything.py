@@ -376,7 +376,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("fingerprint_difference", take("fingerprint_id", "other")),
         Good("workers"),
         Good("tokens"),
-        Good("audit_lines", query={"kind": "run"}),
+        Good("audit_lines", query={"kind": "run", "page_size": 1}),
         Good("export_audit"),
         Good("audit_check"),
         Good("comments", query={"kind": "run", "name": str(rows.baseline)}),

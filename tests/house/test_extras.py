@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from evalboard.cli import machine
+from evalboard.cli.errors import CommandError
 from tests.recorded import LOGS
 from tests.scripted import ScriptedServer
 
@@ -144,3 +146,9 @@ def _absent() -> str:
 def test_pandas_comes_with_the_notebook_and_is_not_asked_for_before() -> None:
     assert "pandas" in brought(EXTRAS["notebook"]) - brought(EXTRAS["cli"])
     assert "pandas" not in imported("evalboard.client")
+
+
+def test_a_wheel_with_all_packages_starts_no_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    with pytest.raises(CommandError, match=r"only the command line is installed here \(manage.py is missing\)"):
+        machine._check_product("up")

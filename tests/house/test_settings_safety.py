@@ -2,6 +2,7 @@
 
 import gc
 import os
+import runpy
 import secrets
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.db.utils import ConnectionHandler
 
 from evalboard import safety
 from runs.store import changes
@@ -36,6 +38,16 @@ def start_web(**environment: str) -> subprocess.CompletedProcess[str]:
 
 def test_safe_settings_start():
     assert start_web(**SAFE).returncode == 0
+
+
+def test_a_pooled_database_is_asked_without_cursors_and_prepared_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PgBouncer gives each transaction another connection, which knows neither."""
+    monkeypatch.setattr(gc, "disable", lambda: None)
+    monkeypatch.setenv("EVALBOARD_DATABASE_POOLED", "true")
+    read = runpy.run_path(str(ROOT / "evalboard" / "settings.py"))
+    pooled = ConnectionHandler(read["DATABASES"])["default"]
+    assert pooled.settings_dict["DISABLE_SERVER_SIDE_CURSORS"]
+    assert pooled.get_connection_params()["prepare_threshold"] is None
 
 
 def test_garbage_is_collected_again_once_all_is_imported(monkeypatch: pytest.MonkeyPatch):

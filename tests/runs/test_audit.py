@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.core.cache import caches
-from django.core.management import call_command, get_commands
+from django.core.management import CommandError, call_command, get_commands
 from django.db import connection, transaction
 from django.db.utils import IntegrityError
 from django.test import Client
@@ -234,6 +234,10 @@ def test_a_line_that_was_changed_past_the_triggers_is_named(tampering: str, prob
     assert checked.problem.startswith(problem)
     exported = follow_chain(json.loads(line) for line in export_lines(AuditFilter()))
     assert (exported.broken, exported.problem) == (checked.broken, checked.problem)
+    out = io.StringIO()
+    with pytest.raises(CommandError):
+        call_command("verify_stored", stdout=out, stderr=out)
+    assert f"The audit trail: {problem}" in out.getvalue()
 
 
 @pytest.mark.usefixtures("sealed")
@@ -258,6 +262,11 @@ def test_seals_that_were_removed_are_missed() -> None:
     compute_anew(1, 2)
     AuditSeal.objects.all().delete()
     assert check_trail().problem.startswith("Line 1 has no seal.")
+    assert check_trail(is_restored=True).problem.startswith("Line 1 has no seal.")
+    as_owner("UPDATE runs_auditline SET at = now() - interval '1 hour'")
+    compute_anew(1, 2)
+    assert check_trail().problem.startswith("Line 1 has no seal.")
+    assert check_trail(is_restored=True).is_whole, "the dump was taken before the scheduler sealed it"
 
 
 def test_only_lines_that_are_old_enough_go_and_a_line_says_so(settings: Any) -> None:

@@ -1,9 +1,11 @@
 """A large log is read after its request was answered: stored whole, or refused, or lost with nothing stored."""
 
+import errno
 import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.db.models.functions import Now
@@ -67,6 +69,14 @@ def test_a_reading_that_is_killed_stores_nothing_and_says_so(tmp_path: Path) -> 
     read = end_of(reading)
     assert (read.status, read.problem.code) == ("failed", "reading_lost")
     assert not RunRecord.objects.exists()
+
+
+def test_a_reading_whose_process_does_not_start_has_failed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runs.imports.readings.subprocess.Popen", Mock(side_effect=OSError(errno.ENOMEM, "no memory")))
+    read = reading_row(begin(tmp_path).pk)
+    assert (read.status, read.problem.code) == ("failed", "reading_lost")
 
 
 def test_a_reading_of_which_nothing_is_heard_is_lost() -> None:

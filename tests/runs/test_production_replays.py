@@ -190,3 +190,14 @@ def test_a_run_takes_its_own_replays_with_it_and_no_others(run: RunRecord, on: s
     RunRecord.objects.filter(pk=run.pk).update(status="cancelled")
     delete_run(run_id=run.pk)
     assert [replay.pk for replay in ReplayRecord.objects.all()] == [kept.pk]
+
+
+def test_tokens_that_only_the_run_had_are_gone_with_them(run: RunRecord, warm: str, new_worker: NewWorker) -> None:
+    replay = create_replay(run_id=run.pk, case_id="case-3", profile=warm)
+    lease = claim_replay(worker=new_worker())
+    assert lease is not None
+    record_result(lease=lease, result=result({}))
+    ResponseRecord.objects.filter(repeat__run=run).update(trace_block=None, trace_slot=None)
+    page = replay_page(replay.pk)
+    assert page.result is not None
+    assert (page.result["outcome"], page.window) == ("identical", None)

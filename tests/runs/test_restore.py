@@ -35,7 +35,7 @@ def signed(db: None) -> None:
 
 
 def test_a_whole_database_is_said_to_be_so(signed: None) -> None:
-    assert "1 verdict and every sign-off are as they were stored." in verify()
+    assert "1 verdict, every sign-off and every audit line are as they were stored." in verify()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
@@ -35,7 +35,8 @@ from runs.models import (
 from runs.release import create_release, sign_release
 from runs.release.verdicts import decide_release
 from runs.retention import apply_rules, count_due, create_rule, deletions, due_rows, purge_case, retention, storage_rows
-from runs.run import add_repeats, create_run, response_page, run_report
+from runs.run import add_repeats, create_run, find_order, response_page, run_report
+from runs.run.runs import store_order
 from runs.suites import reference_suite, rescore_run, set_endings
 from runs.sweep import reconcile
 from runs.work.judgings import plan_anchors
@@ -132,6 +133,24 @@ def test_whole_runs_are_deleted_last(runs: tuple[RunRecord, RunRecord]) -> None:
     assert not RunRecord.objects.filter(pk=first.pk).exists()
     [tombstone] = deletions().rows()
     assert (tombstone.what, tombstone.run, tombstone.by) == ("runs", str(first.pk), None)
+
+
+def test_no_run_begins_of_a_version_that_loses_a_case_at_the_same_moment(runs: tuple[RunRecord, RunRecord]) -> None:
+    """Each holds the version until its end, so that the other waits and sees what the first did."""
+    version = runs[0].suite_version
+    wanted = {"suite": version.suite.slug, "endpoint": runs[0].endpoint.slug, "profile": runs[0].profile.slug}
+    order = find_order(**wanted)
+    held = "SELECT mode FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND pid = pg_backend_pid()"
+    with connection.cursor() as cursor:
+        RunRecord.objects.filter(pk=create_run(**wanted).pk).update(status="cancelled")
+        cursor.execute(held, [version.pk])
+        assert cursor.fetchall() == [("ShareLock",)]
+        purge_case(suite=version.suite.slug, case_id=version.cases.earliest("index").case_id, reason="Ticket 17.")
+        cursor.execute(held, [version.pk])
+        assert ("ExclusiveLock",) in cursor.fetchall()
+    with pytest.raises(InvalidInput, match="not valid") as refused:
+        store_order(order, user=None)
+    assert "was deleted; push a version without it" in refused.value.fields["suite"]
 
 
 def test_one_case_is_deleted_with_a_tombstone(runs: tuple[RunRecord, RunRecord]) -> None:

@@ -70,6 +70,31 @@ def test_no_spelling_of_a_key_is_left_at_any_depth(key: str, levels: list[str], 
         assert not [text for text in texts if key.strip("\\") in text]
 
 
+def readings(text: str, n: int = 4) -> list[str]:
+    """Return a text, and what it is after each decoding as the inside of a JSON string."""
+    try:
+        return [text, *readings(json.loads(f'"{text}"'), n - 1)] if n else [text]
+    except ValueError:
+        return [text]
+
+
+def test_an_escaped_backslash_before_a_u_by_number_is_no_part_of_its_escape() -> None:
+    assert Mask(["sk-live+01234"]).text(r"It is sk-live+01\\\u00750032\u00334.") == "***"
+
+
+@given(key=keys, shares=st.lists(st.sampled_from([0.02, 0.1, 0.3, 1.0]), min_size=1, max_size=3), draw=st.randoms())
+def test_whichever_characters_are_escaped_no_decoding_gives_the_key(key: str, shares: list[float], draw: Any) -> None:
+    """Each level writes some characters by number: a backslash of the level before, or the u or a digit of a number."""
+    text = key
+    for share in shares:
+        chars = (_by_numbers(one, str.lower) if draw.random() < share else json.dumps(one) for one in text)
+        text = "".join(char[1:-1] for char in chars)
+    assert key in readings(text)
+    mask = Mask([key])
+    for masked in (mask.text(text), mask.answer(f'"{text}"'.encode())):
+        assert not [reading for reading in readings(masked) if key in reading]
+
+
 @given(key=keys, levels=st.lists(st.sampled_from(["ascii", "utf-8", "slashes"]), min_size=1, max_size=4))
 def test_what_is_around_a_key_stays_at_every_depth(key: str, levels: list[str]) -> None:
     value: Any = f"The key is {key}."
