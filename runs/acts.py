@@ -4,10 +4,12 @@ A rule is here, or in the slice whose records it reads, under `@rule`.
 Services refuse by `require`, and pages ask `can`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import connection
 from django.db.models import Count, F, Model, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
@@ -15,14 +17,12 @@ from evalboard.core.errors import Conflict
 from evalboard.logged.runs import MAX_REPEATS
 from runs.access import ADMIN, READ, RUN, SIGN, may
 from runs.models import (
-    DeletionRecord,
     EndpointRecord,
     GateRecord,
     JudgingRecord,
     ReleaseRecord,
     RepeatRecord,
     ResponseRecord,
-    Rotation,
     RunRecord,
     ScheduleRecord,
     ScoringRecord,
@@ -116,20 +116,29 @@ def offers_of(subject: Any, viewer: Any, known: Mapping[str, No | None] = NOTHIN
     def find(act: str, rule: Rule) -> Rule:
         return (lambda _: known[act]) if act in known else rule
 
+    if isinstance(subject, RunRecord):
+        [subject] = with_surroundings([subject])
     rules = {act: find(act, rule) for (act, kind), (_, rule) in RULES.items() if kind is type(subject)}
     return {act: _offer(act, subject, viewer, rule) for act, rule in rules.items()}
 
 
 def can_on_runs(act: str, run_ids: Iterable[int], viewer: Any) -> ActOffer:
-    """Return whether a person may do an act that needs all of these runs: the first no, else the last yes."""
-    runs = RunRecord.objects.filter(pk__in=run_ids).order_by("pk")
-    given = [can(act, run, viewer) for run in runs]
+    """Return whether a person may do an act that needs all of these runs."""
+    return can_on_all(act, with_surroundings(RunRecord.objects.filter(pk__in=run_ids)), viewer)
+
+
+def can_on_all(act: str, runs: Iterable[RunRecord], viewer: Any) -> ActOffer:
+    """Return whether a person may do an act that needs all of these runs.
+
+    That is the first no by id, else the last yes.
+    """
+    given = [can(act, run, viewer) for run in sorted(runs, key=lambda run: run.pk)]
     return next((answer for answer in given if not answer), given[-1])
 
 
 def find_open(act: str, run_ids: Iterable[int], viewer: Any) -> frozenset[str]:
     """Return which of these runs a person may do an act to now, by id."""
-    runs = RunRecord.objects.filter(pk__in=run_ids).prefetch_related("repeats")
+    runs = with_surroundings(RunRecord.objects.filter(pk__in=run_ids))
     return frozenset(str(run.pk) for run in runs if can(act, run, viewer))
 
 
@@ -150,6 +159,111 @@ def require(act: str, subject: Any, known: Mapping[str, No | None] = NOTHING_KNO
 
 
 # Runs
+
+KEPT = "_evalboard_surroundings"
+_SURROUNDINGS = """
+SELECT run.id,
+    EXISTS (SELECT FROM runs_scoring scoring JOIN runs_repeat repeat ON repeat.id = scoring.repeat_id
+            WHERE repeat.run_id = run.id AND scoring.status = ANY(%(open)s)),
+    EXISTS (SELECT FROM runs_judging judging WHERE judging.run_id = run.id),
+    ARRAY(SELECT judging.judge_run_id FROM runs_judging judging
+          WHERE judging.run_id = run.id AND judging.status = %(judging)s ORDER BY judging.id LIMIT 1),
+    EXISTS (SELECT FROM runs_label label JOIN runs_suiteversion version ON version.suite_id = label.suite_id
+            WHERE version.id = run.suite_version_id),
+    (SELECT suite.slug FROM runs_baseline baseline JOIN runs_suite suite ON suite.id = baseline.suite_id
+     WHERE baseline.run_id = run.id ORDER BY baseline.id DESC LIMIT 1),
+    (SELECT newest.run_id FROM runs_suiteversion version, runs_endpoint endpoint, runs_profile profile, LATERAL (
+        SELECT baseline.run_id, baseline.rotation_id FROM runs_baseline baseline
+        WHERE baseline.suite_id = version.suite_id AND baseline.line = endpoint.line
+          AND baseline.profile_slug = profile.slug ORDER BY baseline.id DESC LIMIT 1) newest
+     WHERE version.id = run.suite_version_id AND endpoint.id = run.endpoint_id AND profile.id = run.profile_id
+       AND newest.rotation_id IS NULL),
+    (SELECT min(gate.release_id) FROM runs_gate gate
+     WHERE gate.baseline_run_id = run.id OR gate.candidate_run_id = run.id),
+    EXISTS (SELECT FROM runs_rotation rotation WHERE rotation.run_id = run.id),
+    (SELECT deletion.case_id FROM runs_deletion deletion WHERE deletion.suite_version_id = run.suite_version_id
+     AND deletion.case_id <> '' ORDER BY deletion.id DESC LIMIT 1),
+    repeats.n, repeats.n_whole, repeats.has_ended, repeats.has_columns, repeats.has_scored, repeats.has_finished,
+    EXISTS (SELECT FROM runs_response response JOIN runs_repeat repeat ON repeat.id = response.repeat_id
+            JOIN runs_casecolumns columns ON columns.repeat_id = repeat.id
+            WHERE repeat.run_id = run.id AND repeat.cases IS NULL AND response.error_code = ''),
+    EXISTS (SELECT FROM runs_response response JOIN runs_repeat repeat ON repeat.id = response.repeat_id
+            WHERE repeat.run_id = run.id AND repeat.finished_at IS NOT NULL AND response.error_code = ''),
+    ARRAY(SELECT DISTINCT bucket::bigint FROM runs_casecolumns columns JOIN runs_repeat repeat
+          ON repeat.id = columns.repeat_id, jsonb_array_elements_text(columns.bucket_ids) bucket
+          WHERE repeat.run_id = run.id)
+FROM runs_run run, LATERAL (
+    SELECT count(*) AS n, count(*) FILTER (WHERE repeat.cases IS NULL) AS n_whole,
+        coalesce(bool_or(repeat.finished_at IS NOT NULL), false) AS has_ended,
+        count(columns.id) > 0 AS has_columns,
+        coalesce(bool_or(repeat.cases IS NULL AND repeat.status <> ALL(%(without)s)), false) AS has_scored,
+        coalesce(bool_or(repeat.cases IS NULL AND repeat.status = %(finished)s), false) AS has_finished
+    FROM runs_repeat repeat LEFT JOIN runs_casecolumns columns ON columns.repeat_id = repeat.id
+    WHERE repeat.run_id = run.id) repeats
+WHERE run.id = ANY(%(runs)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSurroundings:
+    """The facts about a run in other tables, on which the rules of its acts depend.
+
+    running_judging: of the first judging at work the id of its judge's run, or None where it has none; empty: no
+    judging is at work. baseline_suite: of the newest baseline that the run was set as. current_baseline: the run that
+    is the baseline of its suite, model line and profile, unless it has expired. deleted_case: the newest of the
+    suite version. n_whole: repeats of all cases. has_scored: a whole repeat that may have a score.
+    """
+
+    has_open_scoring: bool
+    has_judging: bool
+    running_judging: list[int | None]
+    has_labels: bool
+    baseline_suite: str | None
+    current_baseline: int | None
+    release: int | None
+    has_rotation: bool
+    deleted_case: str | None
+    n_repeats: int
+    n_whole: int
+    has_ended: bool
+    has_columns: bool
+    has_scored: bool
+    has_finished: bool
+    has_answer: bool
+    has_ended_answer: bool
+    bucket_ids: list[int]
+
+
+def _read_surroundings(run_ids: Collection[int]) -> dict[int, RunSurroundings]:
+    known: dict[str, Any] = {
+        "runs": list(run_ids),
+        "open": [str(status) for status in (ScoringRecord.Status.QUEUED, ScoringRecord.Status.RUNNING)],
+        "judging": str(JudgingRecord.Status.RUNNING),
+        "without": [str(status) for status in RepeatRecord.WITHOUT_SCORE],
+        "finished": str(RepeatRecord.Status.FINISHED),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_SURROUNDINGS, known)
+        return {run_id: RunSurroundings(*row) for run_id, *row in cursor.fetchall()}
+
+
+def with_surroundings(runs: Iterable[RunRecord]) -> list[RunRecord]:
+    """Return copies of runs with their surroundings, read by one statement for all.
+
+    They are for one page: what writes reads them again.
+    """
+    copies = [copy(run) for run in runs]
+    wanted = {run.pk for run in copies if KEPT not in vars(run)}
+    read = _read_surroundings(wanted) if wanted else {}
+    for run in copies:
+        vars(run).setdefault(KEPT, read.get(run.pk))
+    return copies
+
+
+def surroundings(run: RunRecord) -> RunSurroundings:
+    """Return the surroundings that a run came with, or read them."""
+    loaded: RunSurroundings | None = vars(run).get(KEPT)
+    return loaded or _read_surroundings([run.pk])[run.pk]
 
 
 def _state(run: RunRecord) -> str:
@@ -172,7 +286,7 @@ def _again(run: RunRecord) -> No | None:
         run, "belongs to the answers that it judges."
     ):
         return no
-    if all(repeat.cases is not None for repeat in run.repeats.all()):
+    if not surroundings(run).n_whole:
         return No(f"Run {run.pk} decoded chosen cases for an experiment; run the experiment again.", is_shown=False)
     return None if run.is_terminal else No(f"{_state(run)}; run it again when it has ended.")
 
@@ -208,7 +322,7 @@ N_THERE = Coalesce(Subquery(_there.order_by().values("repeat").annotate(n=Count(
 @rule("cancel", RunRecord, RUN)
 def _cancel(run: RunRecord) -> No | None:
     """Of a run that has ended, its scoring again is cancelled: no worker may have the scorer."""
-    if run.is_terminal and open_scorings_of(run).exists():
+    if run.is_terminal and surroundings(run).has_open_scoring:
         return None
     if run.status == RunRecord.Status.CANCELLED:
         return No(f"Run {run.pk} is cancelled.", is_done=True)
@@ -229,21 +343,24 @@ def _delete(run: RunRecord) -> No | None:
         return No(f"Run {run.pk} holds the judgements of run {of.run_id}; it is deleted with that run.")
     if not run.is_terminal:
         return No(f"{_state(run)}; cancel it first.")
-    if (judging := run.judgings.filter(status=JudgingRecord.Status.RUNNING).first()) is not None:
-        which = f"cancel run {judging.judge_run_id} first" if judging.judge_run_id else "delete it a minute later"
+    known = surroundings(run)
+    if known.running_judging:
+        [judge_run] = known.running_judging
+        which = f"cancel run {judge_run} first" if judge_run else "delete it a minute later"
         return No(f"A judge scores run {run.pk}; {which}.")
-    judges = RunRecord.objects.filter(judging_of__run=run)
+    judges = RunRecord.objects.filter(judging_of__run=run) if known.has_judging else ()
     return _replace(run) or next((no for judge in judges if (no := _replace(judge)) is not None), None)
 
 
 @rule("replace", RunRecord, RUN)
 def _replace(run: RunRecord) -> No | None:
     """By a fuller log of it: not where history refers to the run."""
-    if (baseline := run.baselines.select_related("suite").order_by("-id").first()) is not None:
-        return No(f"Run {run.pk} is in the history of suite {baseline.suite.slug}'s baselines; it is kept.")
-    if (release := gates_of(run).order_by("release_id").values_list("release", flat=True).first()) is not None:
-        return No(f"Release {release} uses run {run.pk}; it is kept.")
-    if Rotation.objects.filter(run=run).exists():
+    known = surroundings(run)
+    if known.baseline_suite is not None:
+        return No(f"Run {run.pk} is in the history of suite {known.baseline_suite}'s baselines; it is kept.")
+    if known.release is not None:
+        return No(f"Release {known.release} uses run {run.pk}; it is kept.")
+    if known.has_rotation:
         return No(f"Run {run.pk} is the first that another stack served, and dates that rotation; it is kept.")
     return None
 
@@ -272,7 +389,7 @@ def _add_repeats(run: RunRecord) -> No | None:
     if run.status in (RunRecord.Status.CANCELLED, RunRecord.Status.FAILED) or run.is_cancel_wanted:
         state = _state(run) if run.is_terminal else f"Run {run.pk} is being cancelled"
         return No(f"{state}; run it again instead.")
-    full = run.repeats.count() >= MAX_REPEATS
+    full = surroundings(run).n_repeats >= MAX_REPEATS
     return No(f"Run {run.pk} has {MAX_REPEATS} repeats, and no run has more.") if full else None
 
 
@@ -292,8 +409,8 @@ def texts_deleted(run: RunRecord) -> No | None:
 
 def _case_deleted(run: RunRecord, so_that: str) -> No | None:
     """Refuse what would read or ask the prompt of a deleted case of the run's suite version."""
-    gone = DeletionRecord.objects.filter(suite_version=run.suite_version_id).exclude(case_id="").first()
-    return None if gone is None else No(f"The texts of case {gone.case_id} were deleted, so that {so_that}")
+    case_id = surroundings(run).deleted_case
+    return None if case_id is None else No(f"The texts of case {case_id} were deleted, so that {so_that}")
 
 
 def traces_deleted(run: RunRecord) -> No | None:
@@ -309,8 +426,11 @@ def _rescore(run: RunRecord) -> No | None:
         return no
     if no := _case_deleted(run, f"run {run.pk} cannot be scored again."):
         return no
-    ended = run.repeats.exclude(finished_at=None).exists()
-    return None if ended else No(f"Run {run.pk} has no repeat that has ended yet; score it again later.")
+    return (
+        None
+        if surroundings(run).has_ended
+        else No(f"Run {run.pk} has no repeat that has ended yet; score it again later.")
+    )
 
 
 @rule("label", RunRecord, RUN)
@@ -323,14 +443,13 @@ def _label(run: RunRecord) -> No | None:
         return No(f"{_state(run)}; label its answers when it has ended.")
     if no := texts_deleted(run):
         return no
-    answers = ResponseRecord.objects.filter(repeat__run=run, repeat__cases=None, error_code="")
-    there = answers.filter(repeat__columns__isnull=False)
-    return None if there.exists() else No(f"Run {run.pk} has no answer to label.", is_shown=False)
+    has_answer = surroundings(run).has_answer
+    return None if has_answer else No(f"Run {run.pk} has no answer to label.", is_shown=False)
 
 
 @rule("compare", RunRecord, READ)
 def _compare(run: RunRecord) -> No | None:
-    return None if run.repeats.filter(columns__isnull=False).exists() else nothing_to_compare(run)
+    return None if surroundings(run).has_columns else nothing_to_compare(run)
 
 
 def nothing_to_compare(run: RunRecord) -> No:
@@ -341,9 +460,8 @@ def nothing_to_compare(run: RunRecord) -> No:
 def _force(run: RunRecord) -> No | None:
     if no := texts_deleted(run):
         return no
-    answers = ResponseRecord.objects.filter(repeat__run=run, error_code="").exclude(repeat__finished_at=None)
     text = f"Run {run.pk} has no answer to score: no repeat of it has ended, or nothing came back."
-    return None if answers.exists() else No(text)
+    return None if surroundings(run).has_ended_answer else No(text)
 
 
 @rule("judge", RunRecord, RUN)
@@ -352,10 +470,10 @@ def _judge(run: RunRecord) -> No | None:
         return no
     if not run.is_terminal:
         return No(f"{_state(run)}; a release judges runs that have ended.")
-    if run.is_judged and run.judgings.filter(status=JudgingRecord.Status.RUNNING).exists():
+    known = surroundings(run)
+    if run.is_judged and known.running_judging:
         return No(f"A judge scores run {run.pk} again; judge it as a release when that has ended.")
-    judged = run.repeats.filter(cases=None).exclude(status__in=RepeatRecord.WITHOUT_SCORE)
-    if judged.exists():
+    if known.has_scored:
         return None
     return No(f"{_state(run)} and has no repeat that could be judged.", is_shown=False)
 
@@ -373,8 +491,7 @@ def _bisect(run: RunRecord) -> No | None:
         or traces_deleted(run)
     ):
         return no
-    whole = run.repeats.filter(cases=None, status=RepeatRecord.Status.FINISHED)
-    if whole.exists() and run.bucket_id is not None:
+    if surroundings(run).has_finished and run.bucket_id is not None:
         return None
     return No(f"Run {run.pk} has no whole pass over its suite yet; bisect it when one has ended.")
 

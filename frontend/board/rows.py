@@ -1,6 +1,6 @@
 """The rows of the board: releases with ruler and action, and what needs attention with a link."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ from frontend.shell.findings import Headline
 from runs import acts
 from runs.access import SIGN, may
 from runs.board import Board, PausedEndpoint
-from runs.models import ReleaseRecord
+from runs.models import ReleaseRecord, RunRecord
 from runs.release import SETTLING_STEPS, SettlePlans, WaitingRelease, refuse_settling
 from runs.tour import LABELS as SAMPLE
 from runs.work import PoolRow
@@ -81,7 +81,10 @@ def split_sample(waiting: Sequence[WaitingRelease]) -> tuple[Sequence[WaitingRel
 
 def release_lines(waiting: Sequence[WaitingRelease], viewer: Any) -> tuple[ReleaseLine, ...]:
     """Return the releases that wait, each on a ruler in units of what it accepts."""
-    return tuple(ReleaseLine(each, _ruler(each.row), describe_release(each), _act(each, viewer)) for each in waiting)
+    sides = {run.pk: run for run in acts.with_surroundings(run for each in waiting for run in each.runs.values())}
+    return tuple(
+        ReleaseLine(each, _ruler(each.row), describe_release(each), _act(each, sides, viewer)) for each in waiting
+    )
 
 
 def _ruler(row: ReleaseRow) -> changes.RowRuler | None:
@@ -90,8 +93,11 @@ def _ruler(row: ReleaseRow) -> changes.RowRuler | None:
     return changes.accepted_ruler(row.difference, row.interval, row.tolerance_points)
 
 
-def _act(each: WaitingRelease, viewer: Any) -> Step:
-    """Return the one useful action that this person may take; by default to open the release."""
+def _act(each: WaitingRelease, sides: Mapping[int, RunRecord], viewer: Any) -> Step:
+    """Return the one useful action that this person may take; by default to open the release.
+
+    sides: the runs of its gates by id, for the rules of their acts.
+    """
     row, line = each.row, each.step
     if row.verdict == "no_ship" and each.n_broken:
         runs = int(row.baseline.run), int(row.candidate.run)
@@ -104,7 +110,7 @@ def _act(each: WaitingRelease, viewer: Any) -> Step:
         step = settling_step(row.id, each.plan) if may_settle else None
     elif line is not None and line.code in RERUN and each.runs:
         step = rerun_step(row.id, line, {side: (run.pk, run.profile.slug) for side, run in each.runs.items()})
-    if step is not None and all(acts.can(step.act, run, viewer) for run in each.runs.values() if run.pk in step.runs):
+    if step is not None and all(acts.can(step.act, sides[run], viewer) for run in step.runs):
         return step
     if row.verdict == "ship" and may(viewer, SIGN):
         return Step("Sign off…", f"{row.url}#sign")

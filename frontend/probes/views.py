@@ -200,7 +200,7 @@ def _list(
     query = request.GET if request.method != "POST" else {}
     filters = read_filters(
         query,
-        filter_by("endpoint", [row.slug for row in read.endpoint_rows()]),
+        filter_by("endpoint", read.endpoint_slugs()),
         filter_by("kind", tuple(ProbeRecord.Kind)),
     )
     view = read_view(query, orders=selector.PROBE_ORDERS, default="-id", size=PROBES_PER_PAGE, active=filters.active)

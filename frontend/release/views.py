@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from django.contrib import messages
@@ -33,7 +34,7 @@ from runs.baselines import baseline_runs
 from runs.catalogue import read
 from runs.compare import compare, report_of
 from runs.fingerprints import fingerprint_difference
-from runs.models import ReleaseRecord
+from runs.models import ReleaseRecord, RunRecord
 from runs.probes import hops_of, probes_before
 from runs.release import (
     NO_PLANS,
@@ -52,7 +53,7 @@ from runs.release import (
     sortable_releases,
 )
 from runs.run import bucket_reports, event_lines
-from runs.suites import suite_rows
+from runs.suites import suite_slugs
 
 RELEASES_PER_PAGE = 50
 STAGE_PART = "stage"
@@ -63,7 +64,7 @@ STAGE_PART = "stage"
 def releases(request: HttpRequest) -> HttpResponse:
     filters = read_filters(
         request.GET,
-        filter_by("suite", [row.slug for row in suite_rows()]),
+        filter_by("suite", suite_slugs()),
         Filter("verdict", "Verdict", tuple((code, mark.label) for code, mark in VERDICTS.items())),
         Filter("outcome", "Sign-off", tuple((code, mark.label) for code, mark in OUTCOMES.items())),
     )
@@ -122,18 +123,20 @@ def shown(
     known = refuse_settling(plans)
     if decided is None:
         offers = acts.offers_of(ReleaseRecord.objects.get(pk=int(report.id)), request.user, known)
+        sides = list(RunRecord.objects.filter(pk__in=runs))
     else:
         sides = [run for each in decided.gates for run in (each.baseline_run, each.candidate_run)]
         known["sign"] = acts.refuse_signing(decided.release, sides)
         offers = acts.offers_of(decided.release, request.user, known)
+    loaded = cache(lambda: {run.pk: run for run in acts.with_surroundings(sides)})
     scopes = scopes_of(request.user) - (set() if offers["sign"] else {SIGN})
     newer = newer_baseline(gate) if report.verdict == "not_comparable" else None
     lines = release_steps.steps(
         report,
         scopes,
         newer_baseline=newer,
-        sampling=read.sampling_profile(),
-        can=lambda act, runs: acts.can_on_runs(act, runs, request.user),
+        sampling=read.sampling_profile() if any(line.code == "draw" for line in report.next) else "",
+        can=lambda act, of: acts.can_on_all(act, [loaded()[run] for run in of], request.user),
     )
     steps, more_steps = release_steps.split_steps(lines)
     if sign_form is None and SIGN in scopes:

@@ -19,7 +19,7 @@ from runs.retention import (
     rule_rows,
     storage_rows,
 )
-from runs.suites import suite_rows
+from runs.suites import suite_slugs
 
 DELETIONS_PER_PAGE = 25
 DUE_SHOWN = 20  # as many as one sweep deletes
@@ -55,7 +55,7 @@ class CaseForm(PlainForm):
 
 
 def _suites() -> list[tuple[str, str]]:
-    return [(row.slug, row.slug) for row in suite_rows()]
+    return [(slug, slug) for slug in suite_slugs()]
 
 
 @requires(ADMIN)

@@ -16,7 +16,7 @@ from runs.catalogue import ENGINES, read
 from runs.models import Priority
 from runs.run import RUN_ORDERS, WAITING_FOR_ENDPOINT, RunFilter, create_pair, create_run, estimate_run, sortable_runs
 from runs.store import imported
-from runs.suites import suite_rows
+from runs.suites import suite_rows, suite_slugs
 
 RUNS_PER_PAGE = 50
 ESTIMATE_PART = "estimate"
@@ -29,8 +29,8 @@ FORM_FIELDS = {"model": "checkpoint", "model.path": "checkpoint"}
 def runs(request: HttpRequest) -> HttpResponse:
     filters = read_filters(
         request.GET,
-        filter_by("suite", [row.slug for row in suite_rows()]),
-        filter_by("endpoint", [row.slug for row in read.endpoint_rows()]),
+        filter_by("suite", suite_slugs()),
+        filter_by("endpoint", read.endpoint_slugs()),
         Filter("status", "Status", tuple((status, status.replace("_", " ")) for status in STATUSES)),
         free=["label"],
     )

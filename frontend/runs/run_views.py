@@ -21,10 +21,10 @@ from frontend.shell.findings import parts_of
 from frontend.shell.live import answer_progress
 from runs import acts
 from runs.access import READ, requires
-from runs.baselines import baseline_of, baselines_with
-from runs.catalogue.read import endpoint_rows
+from runs.baselines import baselines_beside
+from runs.catalogue.read import endpoint_slugs
 from runs.judging import judgings_of
-from runs.labels import has_labels, run_labels
+from runs.labels import run_labels
 from runs.models import RunRecord
 from runs.run import CaseLists, judged, live_report, run_page, run_rows
 
@@ -40,8 +40,8 @@ def run(request: HttpRequest, run_id: int) -> HttpResponse:
     part = request.GET.get("part")
     if part is None:
         pick = case_list.parse_pick(request)
-        report, lists = run_page(run_id, [pick])
-        shown = _live(report) | case_list.part(report, pick, lists) | _rest(request, report, lists)
+        report, lists, record = run_page(run_id, [pick])
+        shown = _live(report) | case_list.part(report, pick, lists) | _rest(request, report, lists, record)
         return render(request, "runs/page.html", shown)
     if part not in PARTS:
         raise Http404
@@ -111,14 +111,15 @@ def _in_the_head(run: Run) -> tuple[str, ...]:
     return ("endpoint_rests", "failed", "cancelled", words.DESERTED) if run.trouble else ()
 
 
-def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]:
+def _rest(request: HttpRequest, run: Run, lists: CaseLists, record: RunRecord) -> dict[str, object]:
     backends = charts.draw_backends(run)
-    record = acts.load_subject(RunRecord, int(run.id))
-    offers = acts.offers_of(record, request.user)
+    [record] = acts.with_surroundings([record])
+    known, offers = acts.surroundings(record), acts.offers_of(record, request.user)
+    baseline, baselines = baselines_beside(run.row)
     noise_rows = folds.noise_rows(run.buckets)
     added = [item for part in (parts_of("imported_run", run) if run.source else ()) for item in part.items]
     return {
-        "result": charts.draw_result(run, baseline_of(run.row)),
+        "result": charts.draw_result(run, baseline),
         "backends": backends,
         "axis": charts.draw_axis(backends, run),
         "banner": looking_at.describe_banner(backends) if backends else "",
@@ -130,26 +131,25 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
         "noise_rows": noise_rows,
         "processes": words.describe_processes(run),
         "curl": curl(request, run),
+        "baselines": baselines,
         **_standing(run),
         "acts": offers,
         "may_try": run.waiting_for is not None and acts.can("try_now", record.endpoint, request.user),
         "unavailable": progress.unavailable(offers),
-        "endpoints": endpoint_rows() if offers["again"] else (),
-        "labels": describe_labels(run_labels(int(run.id))) if has_labels(record) else "",
+        "endpoints": endpoint_slugs() if offers["again"] else (),
+        "labels": describe_labels(run_labels(int(run.id))) if run.is_terminal and known.has_labels else "",
         "others": comparing.others(run.row, run_rows(suite=run.suite.slug, limit=RUNS_LOOKED_AT)),
         "repeat_pairs": comparing.repeat_pairs(run),
-        "judgings": judgings_of(int(run.id)),
+        "judgings": judgings_of(int(run.id)) if known.has_judging else (),
         "repeats_form": RepeatsForm(initial={"have": run.n_repeats}),
         "rescore_form": RescoreForm(),
     }
 
 
 def _standing(run: Run) -> dict[str, object]:
-    """Return the run's roles: baseline, side of releases, or what it may become."""
-    baselines = baselines_with(run.row)
+    """Return the run's roles: side of releases, or what it may become."""
     lines = judged([int(run.id)]).get(int(run.id), ())
     return {
-        "baselines": baselines,
         "judged": lines[:JUDGED_SHOWN],
         "judged_before": lines[JUDGED_SHOWN:],
         "has_enough_cases": has_enough_cases(run.n_cases_unscored, run.suite.n_cases),

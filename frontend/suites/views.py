@@ -18,7 +18,7 @@ from frontend.suites.forms import BaselineForm
 from runs import acts
 from runs.access import READ, requires
 from runs.catalogue import ENGINES
-from runs.catalogue.read import decoding_profiles, endpoint_rows
+from runs.catalogue.read import decoding_profiles, endpoint_slugs
 from runs.run import JudgedLine
 from runs.store import RowWindow
 from runs.suites import (
@@ -125,9 +125,9 @@ def _at_once(request: HttpRequest, report: SuiteReport) -> dict[str, str] | None
     It runs as the newest run did, or on the only endpoint.
     """
     runs = [(point.run_id, point.endpoint, point.profile) for bucket in report.buckets for point in bucket.runs]
-    known = {row.slug for row in endpoint_rows() if row.engine in ENGINES}
+    known = endpoint_slugs(ENGINES)
     _, endpoint, profile = max(runs, default=(0, "", "pinned"))
-    endpoint = request.GET.get("endpoint", endpoint) or (next(iter(known)) if len(known) == 1 else "")
+    endpoint = request.GET.get("endpoint", endpoint) or (known[0] if len(known) == 1 else "")
     if endpoint not in known or profile not in decoding_profiles():
         return None
     return {"suite": report.suite.slug, "endpoint": endpoint, "profile": profile, "repeats": "5"}

@@ -2,12 +2,11 @@
 
 from runs.baselines.baselines import current_baseline, set_baseline
 from runs.baselines.read import (
-    baseline_of,
     baseline_row,
     baseline_rows,
     baseline_runs,
+    baselines_beside,
     baselines_on,
-    baselines_with,
     current_baselines,
     held_against,
     references_to_compare,
@@ -17,12 +16,11 @@ from runs.baselines.read import (
 )
 
 __all__ = [
-    "baseline_of",
     "baseline_row",
     "baseline_rows",
     "baseline_runs",
+    "baselines_beside",
     "baselines_on",
-    "baselines_with",
     "current_baseline",
     "current_baselines",
     "held_against",

@@ -8,7 +8,7 @@ from evalboard.core.errors import InvalidInput
 from runs import acts
 from runs.access import SIGN
 from runs.catalogue import newer_stack
-from runs.models import BaselineRecord, CaseColumns, EndpointRecord, RunRecord, Suite
+from runs.models import BaselineRecord, EndpointRecord, RunRecord, Suite
 from runs.run import locked
 from runs.store import changes, history, require_row
 
@@ -54,10 +54,9 @@ def _baseline(run: RunRecord) -> acts.No | None:
         return acts.No(f"Run {run.pk} is a judge's, and no baseline.", is_shown=False)
     if run.status != RunRecord.Status.FINISHED:
         return acts.No(f"Run {run.pk} is {run.status}; only a run that has finished can be a baseline.")
-    bucket_ids = CaseColumns.objects.filter(repeat__run=run).values_list("bucket_ids", flat=True)
-    buckets = {bucket for served in bucket_ids for bucket in served}
-    if len(buckets) != 1 or run.bucket is None:
-        text = f"{len(buckets)} buckets served run {run.pk}; a baseline keeps to one."
+    known = acts.surroundings(run)
+    if len(known.bucket_ids) != 1 or run.bucket is None:
+        text = f"{len(known.bucket_ids)} buckets served run {run.pk}; a baseline keeps to one."
         return acts.No(f"{text} Run the suite again on one backend.")
     if (newer := newer_stack(run)) is not None:
         text = (
@@ -65,6 +64,5 @@ def _baseline(run: RunRecord) -> acts.No | None:
         )
         words = f"{text} profile {run.profile.slug} {newer.since()}. Run the suite again and choose that run."
         return acts.No(words)
-    current = current_baseline(suite=run.suite_version.suite, line=run.endpoint.line, profile_slug=run.profile.slug)
-    is_current = current is not None and current.run_id == run.pk and current.rotation_id is None
+    is_current = known.current_baseline == run.pk
     return acts.No(f"Run {run.pk} is the current baseline already.", is_shown=False) if is_current else None

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Now
 
@@ -20,6 +20,7 @@ from runs.run import rows_of
 from runs.store import newest_page, require_first
 
 KEY = ("suite_id", "line", "profile_slug")  # one current baseline for each
+NO_RUNS: Mapping[int, RunRow] = {}
 WITHIN = timedelta(days=1)  # of a rotation: an older one is done, or not wanted
 
 
@@ -39,19 +40,19 @@ def baseline_rows(
     return newest_page(_baselines(suite), _rows, after=after, before=before, limit=limit)
 
 
-def baselines_with(run: RunRow) -> tuple[contract.Baseline, ...]:
-    """Return the baselines that a run was set as, newest first."""
-    return _rows(BaselineRecord.objects.filter(run=int(run.id)).order_by("-id"), runs={int(run.id): run})
+def baselines_beside(run: RunRow) -> tuple[contract.Baseline | None, tuple[contract.Baseline, ...]]:
+    """Return the current baseline that a run is compared with, and those that the run was set as.
 
-
-def baseline_of(run: RunRow) -> contract.Baseline | None:
-    """Return the current baseline that a run is compared with; None without one, or if it is the run."""
+    The first is None without one, or if it is the run. The others are sorted newest first.
+    """
     endpoint = EndpointRecord.objects.filter(slug=run.endpoint)
     alike = BaselineRecord.objects.filter(
         suite__slug=run.suite.slug, profile_slug=run.profile, line__in=endpoint.values("line")
     )
-    rows = _rows(BaselineRecord.objects.filter(pk__in=alike.order_by("-id").values("pk")[:1]))
-    return next((row for row in rows if row.run.id != run.id), None)
+    wanted = Q(run=int(run.id)) | Q(pk__in=alike.order_by("-id").values("pk")[:1])
+    rows = _rows(BaselineRecord.objects.filter(wanted).order_by("-id"), runs={int(run.id): run})
+    others = (row for row in rows if row.run.id != run.id)
+    return next(others, None), tuple(row for row in rows if row.run.id == run.id)
 
 
 def baselines_on(endpoint: str, *, limit: int) -> tuple[contract.Baseline, ...]:
@@ -84,15 +85,15 @@ def _baselines(suite: str) -> "QuerySet[BaselineRecord]":
 
 
 def _rows(
-    baselines: "QuerySet[BaselineRecord]", *, runs: Mapping[int, RunRow] | None = None
+    baselines: "QuerySet[BaselineRecord]", *, runs: Mapping[int, RunRow] = NO_RUNS
 ) -> tuple[contract.Baseline, ...]:
-    """Return a row for each, in their order. `runs`: their rows where they are at hand."""
+    """Return a row for each, in their order. `runs`: the rows of runs that are at hand."""
     newer = BaselineRecord.objects.filter(**{name: OuterRef(name) for name in KEY}, pk__gt=OuterRef("pk"))
     stored = list(baselines.select_related("suite", "set_by").annotate(is_current=~Exists(newer)))
-    if runs is None:
-        runs = {int(row.id): row for row in rows_of(RunRecord.objects.filter(pk__in={each.run_id for each in stored}))}
+    if wanted := {each.run_id for each in stored} - runs.keys():
+        runs = {**runs, **{int(row.id): row for row in rows_of(RunRecord.objects.filter(pk__in=wanted))}}
     ids = {each.rotation_id for each in stored if each.rotation_id is not None}
-    rotations = rotations_by_id(ids)
+    rotations = rotations_by_id(ids) if ids else {}
     return tuple(
         contract.Baseline.from_record(
             each,

@@ -14,16 +14,15 @@ def expired(gates: Sequence[GateRecord]) -> dict[int, Rotation]:
     made the baseline again, after the stack came back, holds again. Reads the gates' runs, their profiles and buckets.
     """
     by_gate: dict[int, Rotation] = {}
-    run_ids = {gate.baseline_run_id for gate in gates}
-    newest: dict[tuple[int, int], BaselineRecord] = {}
-    for row in BaselineRecord.objects.filter(run__in=run_ids).select_related("rotation__endpoint").order_by("id"):
-        newest[row.run_id, row.suite_id] = row
+    baselines = BaselineRecord.objects.filter(run__in={gate.baseline_run_id for gate in gates}).order_by("id")
+    newest = {(run, suite): ended_by for run, suite, ended_by in baselines.values_list("run", "suite", "rotation")}
     endpoints = {gate.baseline_run.endpoint_id for gate in gates}
     rotations = list(Rotation.objects.filter(endpoint__in=endpoints).select_related("endpoint").order_by("-id"))
+    by_id = {rotation.pk: rotation for rotation in rotations}  # that of a baseline is on its run's endpoint
     for gate in gates:
-        baseline = newest.get((gate.baseline_run_id, gate.suite_id))
-        if baseline is not None and baseline.rotation is not None and _counts(baseline.rotation, gate):
-            by_gate[gate.pk] = baseline.rotation
+        ended_by = newest.get((gate.baseline_run_id, gate.suite_id))
+        if ended_by is not None and _counts(by_id[ended_by], gate):
+            by_gate[gate.pk] = by_id[ended_by]
         elif (rotation := _rotated_away(gate, rotations)) is not None:
             by_gate[gate.pk] = rotation
     return by_gate

@@ -1,7 +1,7 @@
 """Endpoints, profiles and policies as the API, the settings page and the forms have them."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +18,12 @@ ENDPOINT_ORDERS = {name: name for name in ("slug", "model_name", "pool")}
 def endpoint_rows() -> tuple[contract.Endpoint, ...]:
     """List all endpoints by slug."""
     return tuple(map(endpoint_row, EndpointRecord.objects.select_related("reference", "bypass").order_by("slug")))
+
+
+def endpoint_slugs(engines: Collection[str] | None = None) -> tuple[str, ...]:
+    """List the slugs of all endpoints, or of those with one of these engines."""
+    endpoints = EndpointRecord.objects.all() if engines is None else EndpointRecord.objects.filter(engine__in=engines)
+    return tuple(endpoints.order_by("slug").values_list("slug", flat=True))
 
 
 def profile_rows() -> tuple[contract.Profile, ...]:

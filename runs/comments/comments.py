@@ -45,8 +45,10 @@ def withdraw_comment(*, comment_id: int, user: Any, may_all: bool = False) -> Co
 
 
 def comments_on(kind: str, name: str, *, n: int) -> tuple[Comment, ...]:
-    """Return the newest n comments of one subject, oldest first. Raises NotFound."""
-    comments = CommentRecord.objects.filter(**_subject(kind, name)).select_related(*RELATED)
+    """Return the newest n comments of a subject that is there, oldest first."""
+    suite, _, case = name.partition("/")
+    subject: dict[str, Any] = {"suite__slug": suite, "case": case} if kind == "case" else {kind: int(name)}
+    comments = CommentRecord.objects.filter(**subject).select_related(*RELATED)
     return tuple(map(comment_row, comments.order_by("-id")[:n]))[::-1]
 
 

@@ -498,13 +498,15 @@ def find_others(runs: tuple[int, int], case_indexes: Iterable[int], terms: Terms
 
     runs: ids of the baseline and the candidate. terms: of their comparison.
     """
+    if not terms.is_prompt:
+        versions = RunRecord.objects.filter(pk__in=runs).order_by().values_list("suite_version", flat=True)
+        if len({*versions}) == 1:
+            return {index: index for index in case_indexes}
     records = RunRecord.objects.select_related("suite_version__suite").in_bulk(runs)
     ours, theirs = (records[run] for run in runs)
     if terms.is_prompt:
         paired = _pair_prompted(ours, theirs, terms)
         return dict(zip(paired.baseline.tolist(), paired.candidate.tolist(), strict=True))
-    if ours.suite_version_id == theirs.suite_version_id:
-        return {index: index for index in case_indexes}
     return dict(zip(*(column.tolist() for column in shared_cases(ours, theirs)), strict=True))
 
 

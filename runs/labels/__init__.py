@@ -4,7 +4,6 @@ from runs.labels.labels import label_answers, remove_label, undo_label
 from runs.labels.read import (
     PAGE,
     count_own_labels,
-    has_labels,
     labelled_answers,
     next_answers,
     run_labels,
@@ -13,7 +12,6 @@ from runs.labels.read import (
 __all__ = [
     "PAGE",
     "count_own_labels",
-    "has_labels",
     "label_answers",
     "labelled_answers",
     "next_answers",

@@ -14,14 +14,9 @@ from evalboard.path_converters import reverse_case
 from evalboard.wording.scorers import name_scorer
 from runs import acts
 from runs.labels.answers import RunAnswers, case_rows, load_run, read_answers
-from runs.models import LabelRecord, ResponseRecord, RunRecord, Scorer
+from runs.models import ResponseRecord, Scorer
 
 PAGE = 20  # answers that a person labels at a time
-
-
-def has_labels(run: RunRecord) -> bool:
-    """Return whether the figures of a run's labels say anything yet."""
-    return run.is_terminal and LabelRecord.objects.filter(suite=run.suite_version.suite_id).exists()
 
 
 def run_labels(run_id: int) -> RunLabels:

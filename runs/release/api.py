@@ -19,9 +19,9 @@ from runs.models import Verdict
 from runs.release.read import release_report
 from runs.release.read_list import RELEASE_ORDERS, ReleaseFilter, sortable_releases
 from runs.release.releases import create_release, rerun_sides
-from runs.release.settling import settle_plans, settle_release
+from runs.release.settling import NO_PLANS, settle_plans, settle_release
 from runs.release.sign_offs import sign_release
-from runs.release.verdicts import decide_release
+from runs.release.verdicts import decide, decide_release
 from runs.run import run_report
 from runs.run.idempotency import HEADER, make_once
 from runs.store import RecordList
@@ -115,8 +115,10 @@ release_list = serve(
 @describe("GET", "A release with its verdict", name="release", answer=Release, refuses=[409])
 def release_detail(request: Request, release_id: int) -> Response:
     query.read(request, is_paged=False)
-    decide_release(release_id=release_id)
-    return wire.answer(_report(release_id), request)
+    decided = decide(release_id=release_id)
+    is_open = decided.verdict.word == Verdict.Word.INCONCLUSIVE
+    plans = settle_plans(release_id=release_id, gates=decided.gates) if is_open else NO_PLANS
+    return wire.answer(release_report(release_id, plans=plans, decided=decided), request)
 
 
 @resource(POST=SIGN)

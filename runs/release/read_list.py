@@ -85,6 +85,8 @@ def rows_of(releases: Any) -> tuple[ReleaseRow, ...]:
         headline_at=KeyTextTransform("headline_gate", "verdict__document"),
     )
     stored = list(light.select_related("verdict__policy", "policy", "created_by").defer("verdict__document"))
+    if not stored:
+        return ()
     gates: dict[int, list[GateRecord]] = defaultdict(list)
     in_order = GateRecord.objects.filter(release__in=[release.pk for release in stored]).order_by("position")
     for gate in in_order.select_related("suite", *RUNS).defer(*HEAVY):

@@ -132,12 +132,16 @@ def _plans(release: ReleaseRecord, gates: Sequence[GateRecord] | None = None) ->
 def make_plans(
     releases: Sequence[tuple[Sequence[GateRecord], Sequence[Mapping[str, Any]]]],
 ) -> tuple[SettlePlans, ...]:
-    """Return the plans of inconclusive releases, in three statements for all.
+    """Return the plans of inconclusive releases, in four statements for all.
 
-    releases: the gates of each, with what its document says of them. Each run of the gates has its repeats then.
+    releases: the gates of each, with what its document says of them. Each run of the gates has its repeats and its
+    surroundings then.
     """
     runs = [run for gates, _ in releases for run in _runs_of(gates)]
     prefetch_related_objects(runs, Prefetch("repeats", RepeatRecord.objects.order_by("index")))
+    loaded = {run.pk: run for run in acts.with_surroundings(runs)}
+    for gate in (gate for gates, _ in releases for gate in gates):
+        gate.baseline_run, gate.candidate_run = loaded[gate.baseline_run_id], loaded[gate.candidate_run_id]
     newer = newer_stacks(runs)
     return tuple(_make_plans(gates, known, newer) for gates, known in releases)
 

@@ -23,7 +23,6 @@ from runs.run import read_facts
 from runs.run.estimates import read_costs
 from runs.run.read_cases import CaseLists, Pick, case_lists
 from runs.run.read_columns import drawn_points, run_range
-from runs.run.read_deletions import list_deletions
 from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts, is_waiting
 from runs.run.read_list import paused_endpoint, row_of
 from runs.run.read_shards import ShardLines, read_lines
@@ -43,10 +42,10 @@ def live_report(run_id: int) -> contract.Run:
     return _run(facts, _read_lines(facts))
 
 
-def run_page(run_id: int, picks: Sequence[Pick]) -> tuple[contract.Run, CaseLists]:
-    """Read a run with its shards and several lists of its cases. Raises NotFound."""
+def run_page(run_id: int, picks: Sequence[Pick]) -> tuple[contract.Run, CaseLists, RunRecord]:
+    """Read a run with its shards, several lists of its cases, and its record. Raises NotFound."""
     facts = read_facts.read(run_id)
-    return _run(facts, _read_lines(facts)), case_lists(facts, picks)
+    return _run(facts, _read_lines(facts)), case_lists(facts, picks), facts.run
 
 
 def _read_lines(facts: RunFacts) -> Mapping[int, ShardLines]:
@@ -190,7 +189,7 @@ def _warnings(
         is_stack_unknown=run.is_reported and not all(known),
         notes={event.code: event.text for event in facts.events} if run.is_reported else {},
         pause=facts.pause,
-        deletions=list_deletions(run),
+        deletions=facts.deletions,
         deserted=why if why is not None and is_deserted(facts) else None,
         doorbell_problem=facts.doorbell_problem,
     )

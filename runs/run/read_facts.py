@@ -3,7 +3,7 @@
 import functools
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -35,6 +35,7 @@ from runs.models import (
     WorkerRecord,
 )
 from runs.run import figures
+from runs.run.read_deletions import list_deletions
 from runs.run.read_list import RELATED, paused_endpoint
 from runs.run.read_shards import FirstStrays, RepeatWork, first_strays, read_work
 from runs.run.read_state import RunState
@@ -117,6 +118,7 @@ class Settled(ServedFacts):
     n_truncated: int
     endings: Mapping[str, int]
     stored_bytes: int
+    deletions: Sequence[str]
     twin: Twin | None
     stored_figures: models.RunFiguresRecord
 
@@ -182,10 +184,11 @@ def read(run_id: int, *, state: RunState | None = None) -> RunFacts:
     run = settled.run
     every = _with_work((*settled.repeats, *settled.targeted), read_work([run_id]))
     is_decoded = not any(repeat.work.n_queued or repeat.work.n_running for repeat in every)
-    scorings = own_open_scorings(run) if is_decoded and not run.is_terminal else ScoringRecord.objects.none()
-    wait_for_scores = tuple(scorings.select_related("scorer").order_by("pk"))
-    judgings = own_open_judgings(run).select_related("scorer", "judge_run__suite_version")
-    judging = judgings.first() if is_decoded and not run.is_terminal else None
+    wait_for_scores: tuple[ScoringRecord, ...] = ()
+    judging = None
+    if is_decoded and not run.is_terminal:
+        wait_for_scores = tuple(own_open_scorings(run).select_related("scorer").order_by("pk"))
+        judging = own_open_judgings(run).select_related("scorer", "judge_run__suite_version").first()
     waits = is_waiting(run, every) or bool(wait_for_scores)
     parts = dict(zip(("repeats", "targeted"), _split(every), strict=True))
     alive = _alive(run) if waits else ()
@@ -193,7 +196,7 @@ def read(run_id: int, *, state: RunState | None = None) -> RunFacts:
     return RunFacts(
         **known | parts | {"now": settled.now if state is None else state.at},
         alive=alive,
-        busy_ids=_busy_ids(alive),
+        busy_ids=_busy_ids(alive) if alive else frozenset(),
         doorbell_problem=doorbell_problem() if waits else None,
         ahead=shards_ahead(run) if waits and not wait_for_scores else None,
         uncertified=find_uncertified(settled.processes),
@@ -261,7 +264,7 @@ def _read_settled(run_id: int) -> Settled:
     buckets = {bucket.pk: bucket for bucket in served}
     run.bucket = buckets[run.bucket_id] if run.bucket_id is not None else None
     events = list(Event.objects.filter(run=run).order_by("-id")[:EVENTS_SHOWN])
-    n_unvouched, n_truncated, endings, stored_bytes = _sums(run)
+    n_unvouched, n_truncated, endings, stored_bytes, n_deletions = _sums(run)
     scores = _scores([run_id])[run_id]
     stored_figures = figures.kept_rows({run: _packed(run, repeats, scores)}, with_cases=True)[run_id]
     return Settled(
@@ -280,6 +283,7 @@ def _read_settled(run_id: int) -> Settled:
         n_truncated=n_truncated,
         endings=endings,
         stored_bytes=stored_bytes,
+        deletions=list_deletions(run) if n_deletions else (),
         twin=figures.read_twin(run, stored_figures),
     )
 
@@ -369,18 +373,20 @@ SELECT (SELECT count(*) FROM runs_response response JOIN runs_repeat repeat ON r
         WHERE repeat.run_id = %(run)s)
      + (SELECT coalesce(sum(octet_length(scores) + octet_length(reasons)), 0)
         FROM runs_repeatscore score JOIN runs_repeat repeat ON repeat.id = score.repeat_id
-        WHERE repeat.run_id = %(run)s)
+        WHERE repeat.run_id = %(run)s),
+       (SELECT count(*) FROM runs_deletion deletion
+        WHERE deletion.run = %(run)s OR deletion.run IS NULL AND deletion.suite_version_id = %(version)s)
 """
 
 
-def _sums(run: RunRecord) -> tuple[int, int, dict[str, int], int]:
-    """Return numbers of unvouched, truncated and notable responses, and stored bytes."""
+def _sums(run: RunRecord) -> tuple[int, int, dict[str, int], int, int]:
+    """Return numbers of unvouched, truncated and notable responses, stored bytes, and deletions."""
     with connection.cursor() as cursor:
-        cursor.execute(_SUMS, {"run": run.pk, "endings": list(NOTABLE)})
-        n_unvouched, n_truncated, ended, stored_bytes = cursor.fetchone()
+        cursor.execute(_SUMS, {"run": run.pk, "version": run.suite_version_id, "endings": list(NOTABLE)})
+        n_unvouched, n_truncated, ended, stored_bytes, n_deletions = cursor.fetchone()
     by_ending = json.loads(ended)
     endings = {str(ending): by_ending[ending] for ending in NOTABLE if ending in by_ending}
-    return int(n_unvouched), int(n_truncated), endings, int(stored_bytes)
+    return int(n_unvouched), int(n_truncated), endings, int(stored_bytes), int(n_deletions)
 
 
 def _alive(run: RunRecord) -> tuple[WorkerRecord, ...]:

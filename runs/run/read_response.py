@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import BinaryField, F, FilteredRelation, Func, Q
+from django.db.models import BinaryField, Exists, F, FilteredRelation, Func, OuterRef, Q
 
 from evalboard.compared.tokens import draw, token_at, tokens_at
 from evalboard.contract import response as contract
@@ -23,7 +23,15 @@ from evalboard.core.trace import (
 )
 from evalboard.wording.clock import describe_clock, describe_worker_clock
 from runs import acts
-from runs.models import Case, RepeatRecord, ResponseRecord, RunRecord, TraceBlock
+from runs.models import (
+    Case,
+    DeletionRecord,
+    ForcedScoringRecord,
+    RepeatRecord,
+    ResponseRecord,
+    RunRecord,
+    TraceBlock,
+)
 from runs.pairs import pair_facts, stored_words
 from runs.pairs.scored_answers import LentWords, lend_words
 from runs.run.read_deletions import list_deletions
@@ -101,12 +109,17 @@ class ResponsePage:
 
 @dataclass(frozen=True, slots=True)
 class _StoredResponse:
-    """A response with related records. siblings: (repeat, trace digest, packed flip chance)."""
+    """A response with related records. siblings: (repeat, trace digest, packed flip chance).
+
+    is_scored_elsewhere: of its run answers were scored on other stacks. has_deletion: something of it was deleted.
+    """
 
     run: RunRecord
     case: Case
     response: ResponseRecord
     siblings: tuple[tuple[int, bytes | None, bytes | None], ...]
+    is_scored_elsewhere: bool
+    has_deletion: bool
 
 
 def response_page(run_id: int, *, repeat: int, case_id: str, at: int | None = None) -> ResponsePage:
@@ -127,7 +140,8 @@ def response_page(run_id: int, *, repeat: int, case_id: str, at: int | None = No
     scores = _scores(stored)
     own = next((cell for cell in scores if cell.is_own), None)
     own_words = words_of(response)
-    lent = lend_words(run_id, response) if trace is not None and own_words is None else None
+    may_lend = trace is not None and own_words is None and stored.is_scored_elsewhere
+    lent = lend_words(run_id, response) if may_lend else None
     prompt = None if trace is None else trace.prompt_token_ids
     return ResponsePage(
         run_id=run_id,
@@ -155,7 +169,7 @@ def response_page(run_id: int, *, repeat: int, case_id: str, at: int | None = No
         ),
         previous_case_id=neighbours.get(case.index - 1),
         next_case_id=neighbours.get(case.index + 1),
-        deletions=tuple(list_deletions(stored.run, case_id)),
+        deletions=tuple(list_deletions(stored.run, case_id)) if stored.has_deletion else (),
     )
 
 
@@ -240,9 +254,12 @@ def _texts(token_id: int, words: Vocabulary | None) -> dict[str, str | None]:
 
 
 def _find(run_id: int, repeat: int, case_id: str) -> _StoredResponse:
-    run = require_row(
-        RunRecord.objects.select_related("suite_version__suite").filter(pk=run_id), f"There is no run {run_id}."
+    concerning = Q(run=run_id) | Q(run=None, suite_version=OuterRef("suite_version"))
+    known = RunRecord.objects.annotate(  # most have neither, and their pages look no further
+        is_scored_elsewhere=Exists(ForcedScoringRecord.objects.filter(run=OuterRef("pk"))),
+        has_deletion=Exists(DeletionRecord.objects.filter(concerning)),
     )
+    run = require_row(known.select_related("suite_version__suite").filter(pk=run_id), f"There is no run {run_id}.")
     case = require_row(
         Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id),
         f"The suite of run {run_id} has no case {case_id}.",
@@ -259,7 +276,7 @@ def _find(run_id: int, repeat: int, case_id: str) -> _StoredResponse:
     own_chance = Func(F("columns__flip_chances"), 4 * case.index + 1, 4, function="substr", output_field=BinaryField())
     rows = repeats.values_list("index", "beside__trace_digest", own_chance)
     siblings = tuple((index, _bytes(digest), _bytes(chances)) for index, digest, chances in rows)
-    return _StoredResponse(run, case, response, siblings)
+    return _StoredResponse(run, case, response, siblings, run.is_scored_elsewhere, run.has_deletion)
 
 
 def _bytes(packed: memoryview | bytes | None) -> bytes | None:

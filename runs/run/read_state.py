@@ -20,7 +20,9 @@ FRESH_SECONDS = 10
 _STATE = """
 SELECT concat_ws(
     '|', run.id, run.created_at, run.status, run.is_cancel_wanted, run.bucket_id, run.started_at, run.finished_at,
-    run.failure, run.created_by_id, run.labels, run.strays,
+    run.failure, run.created_by_id, run.labels, run.strays, run.traces_deleted_at, run.texts_deleted_at,
+    (SELECT max(deletion.id) FROM runs_deletion deletion
+     WHERE deletion.run IS NULL AND deletion.suite_version_id = run.suite_version_id),
     (SELECT string_agg(concat_ws(',', repeat.index, repeat.status), ';' ORDER BY repeat.index)
      FROM runs_repeat repeat WHERE repeat.run_id = run.id),
     (SELECT string_agg(concat_ws(',', score.id, score.scorer_id, score.points, score.n_missing), ';' ORDER BY score.id)

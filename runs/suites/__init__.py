@@ -11,6 +11,7 @@ from runs.suites.read import (
     cases_report,
     suite_report,
     suite_rows,
+    suite_slugs,
     suite_to_compare,
 )
 from runs.suites.read_case import RUNS_SHOWN, case_history
@@ -85,6 +86,7 @@ __all__ = [
     "store_scorer",
     "suite_report",
     "suite_rows",
+    "suite_slugs",
     "suite_standing",
     "suite_to_compare",
     "trial_row",

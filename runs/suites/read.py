@@ -84,6 +84,12 @@ def suite_rows() -> tuple[contract.SuiteRow, ...]:
     )
 
 
+def suite_slugs() -> list[str]:
+    """Return the slugs of all suites, sorted."""
+    versions = SuiteVersionRecord.objects.filter(suite__judged_suite=None).order_by()
+    return sorted(versions.values_list("suite__slug", flat=True).distinct())
+
+
 def _newest_runs() -> list[int]:
     """Return the newest run of each suite: of each version the last of its index, and the newest of those."""
     last = RunRecord.objects.filter(suite_version=OuterRef("pk")).order_by(*NEWEST_FIRST)

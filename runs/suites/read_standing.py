@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from django.db.models import OuterRef, Subquery
+
 from evalboard.contract.baseline import Baseline, RotationSeen
 from evalboard.contract.figures import BucketNoise
 from runs.baselines import baseline_rows, rotation_rows
@@ -33,11 +35,9 @@ class SuiteStanding:
 
 
 def suite_standing(report: SuiteReport) -> SuiteStanding:
-    suite = Suite.objects.select_related("policy", "reference_of__suite").get(slug=report.suite.slug)
-    reference = Suite.objects.filter(reference_of__suite=suite).order_by("-id").values_list("slug", flat=True).first()
-    cases = Case.objects.filter(
-        suite_version__suite=suite, suite_version__number=report.suite.version, is_reference=True
-    )
+    references = Suite.objects.filter(reference_of__suite=OuterRef("pk")).order_by("-id").values("slug")
+    suites = Suite.objects.select_related("policy", "reference_of__suite").annotate(reference=Subquery(references[:1]))
+    suite = suites.get(slug=report.suite.slug)
     points = [point for bucket in report.buckets for point in bucket.runs]
     return SuiteStanding(
         baselines=baseline_rows(report.suite.slug, limit=BASELINES_READ),
@@ -47,8 +47,8 @@ def suite_standing(report: SuiteReport) -> SuiteStanding:
         policy=suite.policy.slug if suite.policy else "",
         reference_of=str(suite.reference_of) if suite.reference_of else "",
         reference_of_slug=suite.reference_of.suite.slug if suite.reference_of else "",
-        reference_suite=reference or "",
-        n_reference=cases.count(),
+        reference_suite=suite.reference or "",
+        n_reference=Case.objects.filter(suite_version=report.version_id, is_reference=True).count(),
     )
 
 

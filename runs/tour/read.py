@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Exists
+
 from evalboard.contract.compare import Comparison
 from evalboard.contract.excerpt import ShownCase
 from evalboard.contract.release import ReleaseRow
@@ -29,10 +31,12 @@ class Tour:
 
 def tour_of(user: Any) -> Tour | None:
     """Return the tour for a person; None if they ended it, or if its sample is incomplete."""
-    if TourEnd.objects.filter(user=user).exists():
+    wanted = ReleaseRecord.objects.filter(gates__suite__slug=SUITE, labels__contains=LABELS)
+    has_ended = Exists(TourEnd.objects.filter(user=user))
+    releases = list(wanted.exclude(has_ended).order_by("pk").values_list("pk", flat=True))
+    if not releases:
         return None
-    releases = ReleaseRecord.objects.filter(gates__suite__slug=SUITE, labels__contains=LABELS)
-    rows = rows_of(with_outcome(releases).order_by("pk"))
+    rows = rows_of(with_outcome(ReleaseRecord.objects.filter(pk__in=releases)).order_by("pk"))
     release = next((row for row in rows if row.verdict == TOLD), None)
     if release is None:
         return None

@@ -24,7 +24,7 @@ from tests.nightly import few, nightly
 
 TOKEN = re.compile(r'<a class="token([^"]*)" href="[^"]*" data-position="(\d+)" aria-label="([^"]*)"([^>]*)>(.*?)</a>')
 CASE = "case-005"
-MAX_QUERIES = 21  # the pair, its comparison’s row, the neighbours, the newest replay, the profiles, and who looks
+MAX_QUERIES = 20  # the pair, its comparison’s row, the neighbours, the newest replay, the profiles, and who looks
 
 
 def page_of(client: Client, runs, case=CASE, *, query="") -> str:

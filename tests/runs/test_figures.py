@@ -35,7 +35,7 @@ def blue(_: int) -> str:
 
 def shown(run: RunRecord) -> Any:
     """What is read of a run that rests on its columns."""
-    report, lists = run_page(
+    report, lists, _ = run_page(
         run.pk, [Pick(), Pick(only="unstable"), Pick(only="failed", offset=1), Pick(only="passed")]
     )
     of_suite = suite_standing(suite_report(report.suite.slug))
