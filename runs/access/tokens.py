@@ -73,7 +73,7 @@ def revoke_token(*, token_id: int, user: Any, may_all: bool = False, by: Token |
     """
     own = Q() if may_all else Q(user=user)
     token = require_row(Token.objects.filter(own, pk=token_id), f"There is no token {token_id}.")
-    if by is not None and by.pk != token.pk and not set(token.scopes) <= set(by.scopes):
+    if by is not None and not set(token.scopes) <= set(by.scopes):
         raise Refused("A token revokes itself, and tokens that may do no more than itself.")
     Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=Now())
     token.refresh_from_db()

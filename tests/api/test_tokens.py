@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from evalboard.core.errors import InvalidInput
-from runs.access import create_token, tokens
+from runs.access import create_token, roles, tokens
 from runs.models import Token
 from tests import build
 from tests.api.conftest import Api
@@ -154,9 +154,18 @@ def test_a_token_of_before_the_form_was_keeps_working() -> None:
     assert Api(old).get("/runs/").status_code == 200
 
 
-def test_a_name_that_cannot_be_stored_is_refused() -> None:
-    with pytest.raises(InvalidInput):
-        create_token(user=build.user(), name="a\0b", scopes=["read"], expires_at=timezone.now())
+def test_a_token_may_be_all_that_the_limits_allow_and_no_more() -> None:
+    person, now = build.user("root", "admin"), timezone.now()
+    most: dict[str, Any] = {"name": "x" * 80, "scopes": roles.SCOPES, "expires_at": now + timedelta(days=365.9)}
+    assert create_token(user=person, **most)[0].name == most["name"]
+    for field, wrong in (
+        ("name", "a\0b"),
+        ("scopes", ["rule"]),
+        ("expires_at", now + timedelta(days=366.1)),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            create_token(user=person, **{**most, field: wrong})
+        assert list(refused.value.fields) == [field]
 
 
 @pytest.fixture
