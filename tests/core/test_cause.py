@@ -313,6 +313,16 @@ def test_a_planted_whitespace_change_that_costs_the_score_points_at_the_scorer()
     assert "Check" not in explain_cause(named(found, text="The cat  sat.\n"))
 
 
+def test_beside_another_prompt_the_logprobs_say_nothing() -> None:
+    found = find_divergence(longest(), with_choice(longest(), 5, 1))
+    numbers = named(found, text="x").evidence
+    assert "flip" in numbers
+    assert numbers.items() <= named(found, text="x", weights_digest="bb" * 32).evidence.items()
+    prompted = named(found, text="x", prompt_digest="11" * 16)
+    assert (prompted.code, prompted.numeric) == ("prompt_mismatch", None)
+    assert not numbers.keys() & prompted.evidence.keys()
+
+
 @pytest.mark.parametrize(("n_candidate", "is_inside"), [(10, True), (3, False)])
 def test_a_parting_is_inside_the_thinking_only_where_both_still_think(n_candidate: int, is_inside: bool) -> None:
     found = find_divergence(longest(), with_choice(longest(), 5, 1))

@@ -197,6 +197,19 @@ FAULTS: dict[str, tuple[Reply, str, int, str]] = {
         1,
         "It answered 200 with an error: out",
     ),
+    "an error with 200 and a word for a number": (
+        Reply({"choices": [{**RAIN_CHOICE, "error": {"message": "out", "code": "gone", "status": "413"}}]}),
+        "call_refused",
+        1,
+        "out",
+    ),
+    "an error with 200 and a power for a number": (
+        Reply({"choices": [{**RAIN_CHOICE, "error": {"message": "out", "code": "4¹³", "status": 413}}]}),
+        "call_refused",
+        1,
+        "out",
+    ),
+    "a choice that is a text": (Reply({"choices": ["Rain."]}), "no_answer", 1, "cannot be read"),
     "an error's own field": (
         Reply({"message": "Out of luck."}, status=410),
         "call_refused",
