@@ -46,7 +46,8 @@ def _apart(facts: Facts) -> str:
     end = "Other kernels, batch sizes or caches can do that, and so can other weights."
     if facts["is_one_bucket"]:
         end = (
-            "Other batch sizes or a cache can do that under one fingerprint. If not, the weights or the build changed."
+            "Different batch sizes or a cache on one side can cause that. If neither was there, the weights or the "
+            "build changed though the fingerprint did not."
         )
     return write(
         "Logprobs differ by {shift:nats_rounded} in {n_apart:,} of {n_cases:case}, {judged} ({floor:nats_rounded}). "
