@@ -81,6 +81,7 @@ NOTES = Messages(
         },
         ("leak", "unknown"): {"no_leak": "The source was not identified. {searched}."},
         ("near_tie", "asserts"): {"at_flip": "After the same prefix, {leads}.", "ties": "{judged}."},
+        ("near_tie", "unknown"): {"no_noise": "How much noise explains there was not measured."},
     },
 )
 
@@ -110,7 +111,7 @@ def explain_at_flip(choices: Sequence["ForcedFlip"], *, near: float | None) -> s
     leads += [f"the {other.stack}’s {nats(other.margin)}" for other in others]
     claims = [NOTES.claim("at_flip", leads=listed(leads))]
     if near is None:
-        return speak(claims)
+        return speak([*claims, NOTES.claim("no_noise")])
     ties = [each.stack for each in choices if each.margin <= near]
     if len(ties) == len(choices):
         judged = "Both are near ties" if others else "That is a near tie"
@@ -125,7 +126,7 @@ def _searched(side: str, n_beside: int | None) -> str:
         return f"The batch of the {side} is unknown"
     if not n_beside:
         return f"The answer of the {side} was decoded at batch size 1"
-    return write("Of {n:response} in the batch of the {side}, none has this text", n=n_beside, side=side)
+    return write("{n:other response} in the batch of the {side} {n:does|do} not have this text", n=n_beside, side=side)
 
 
 def name_changes(facts: Facts) -> str:

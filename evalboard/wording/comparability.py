@@ -203,8 +203,8 @@ def _rebaseline(facts: Facts) -> str:
         text = f"{text} The versions are the same and the engine code differs."
     if facts.get("is_prompt_judged"):
         return f"{text} The change may come from the stack, not from the prompt. Run both prompts on one stack."
-    more = "To judge another model, run the baseline again on today's stack."
-    return f"{text} So a change comes from the stack or from noise. {more}"
+    more = "To judge the stack, make the release with --treatment stack. To judge a new model, run that model, and the"
+    return f"{text} So a change says nothing about a model. {more} baseline again, on today's stack."
 
 
 def _batch_class(facts: Facts) -> str:

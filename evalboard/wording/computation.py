@@ -113,7 +113,7 @@ def _unknown(facts: Facts) -> str:
     judged = f"Only {counted(n, 'case')}" if n else "No case"
     return (
         f"{judged} can show whether logprobs are equal; {MIN_CASES_JUDGED} are needed. A case counts if each side has "
-        "logprobs of 3 repeats that are not copies, or of repeats that are identical."
+        "logprobs of 3 repeats that are not copies. If they agree to the bit, 2 are enough."
     )
 
 

@@ -345,6 +345,9 @@ def unvouched(facts: Facts) -> str:
     )
 
 
+ENDED = {"filtered": "stopped by a content filter", "refused": "refused by the model"}
+
+
 @warns("answers", must_act="author", subject="endings")
 def truncated(facts: Facts) -> str:
     """responses that were cut inside their thinking, and so score 0"""
@@ -358,8 +361,8 @@ def endings_differ(facts: Facts) -> str:
     """more answers of one side were [cut, filtered, refused or
     empty](docs/imports.md#tool-calls-and-endings)
     """
-    text = "{who} has {n:,} of {total:answer} {ending}. The other side has {n_other:,} of {total_other:,}."
-    return write(text, **facts, who=_who(facts))
+    text = "{who} has {n:,} of {total:answer} {how}. The other side has {n_other:,} of {total_other:,}."
+    return write(text, **facts, who=_who(facts), how=ENDED.get(facts["ending"], facts["ending"]))
 
 
 @warns("answers", must_act="author", subject="endings")

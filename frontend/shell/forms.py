@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from http import HTTPStatus
 from typing import Any
 
@@ -149,11 +149,8 @@ def show_queued(request: HttpRequest, runs: Sequence[RunRecord], then: str) -> H
     return redirect("run", run_id=runs[-1].pk)
 
 
-class NameText(forms.CharField):
-    """A name that addresses have."""
-
-    def __init__(self, *, help_text: str = "Small letters, digits, dots and dashes.") -> None:
-        super().__init__(max_length=80, label="Name", help_text=help_text)
+# A name that addresses have.
+NameText = partial(forms.CharField, max_length=80, label="Name", help_text="Small letters, digits, dots and dashes.")
 
 
 class CodeText(forms.CharField):

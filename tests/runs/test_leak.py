@@ -140,8 +140,8 @@ def test_alone_nothing_was_beside_it(leaked: Callable[..., tuple[RunRecord, RunR
     found = said(runs)
     assert (found.n_beside_baseline, found.n_beside_candidate) == (0, 0)
     assert found.text == (
-        "The source was not identified. The baseline's answer was decoded at batch size 1. The candidate's answer was "
-        "decoded at batch size 1."
+        "The source was not identified. The answer of the baseline was decoded at batch size 1. The answer of the "
+        "candidate was decoded at batch size 1."
     )
 
 
@@ -165,4 +165,4 @@ def test_of_a_log_nobody_knows_it(leaked: Callable[..., tuple[RunRecord, RunReco
     EngineProcess.objects.update(vocabulary=None)
     found = said(runs)
     assert (found.source, found.n_beside_candidate) == (None, None)
-    assert found.text.endswith("The candidate's batch is unknown.")
+    assert found.text.endswith("The batch of the candidate is unknown.")
