@@ -6,23 +6,21 @@ from bench import measured_table, simulated_border, simulated_witnesses
 from bench.row import Row
 from bench.simulated_probes import CLAIMS, SEED, Claim
 
-N_SERIES = 100  # of border probes
-
 
 def measure() -> list[Row]:
     """Measure every claim and put the tables into the page."""
-    return _measure(CLAIMS, "measured") + measure_witnesses() + measure_border(N_SERIES)
+    return _measure(CLAIMS, "measured") + measure_witnesses() + measure_border()
 
 
-def measure_border(n: int) -> list[Row]:
-    """Measure how often n series of watches are called changed, and put the table into the page."""
-    cases = [(case, simulated_border.measure(case, n)) for case in simulated_border.CASES]
+def measure_border() -> list[Row]:
+    """Measure how often series of watches are called changed, and put the table into the page."""
+    cases = [(case, simulated_border.measure(case, case.n)) for case in simulated_border.CASES]
     lines = [
         "| situation | noticed within | measured | of series | promised |",
         "| --- | --- | --- | --- | --- |",
         *(
-            f"| {case.situation} | {case.within or case.n_before} probes | {100 * share:.1f} % | {n} | {case.promised}"
-            " |"
+            f"| {case.situation} | {case.within or case.n_before} probes | {100 * share:.1f} % | {case.n} "
+            f"| {case.promised} |"
             for case, share in cases
         ),
     ]
@@ -32,7 +30,7 @@ def measure_border(n: int) -> list[Row]:
             f"border, {case.situation} (seed {simulated_border.SEED})",
             100 * share,
             "%",
-            f"of {n} series",
+            f"of {case.n} series",
             case.promised,
         )
         for case, share in cases

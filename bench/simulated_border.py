@@ -18,17 +18,21 @@ N_BEFORE = 40  # probes before a change
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """A situation. shift: of each share, after `n_before` probes; within: probes in which a change is to be noticed."""
+    """A situation. shift: of each share, after `n_before` probes; within: probes in which a change is to be noticed.
+
+    n: how many series are simulated.
+    """
 
     situation: str
     shift: float
     n_before: int
     within: int
     promised: str
+    n: int = 100
 
 
 CASES = (
-    Watched(situation="no change in 1,000 rounds", shift=0.0, n_before=100, within=0, promised="at most 1 %"),
+    Watched(situation="no change in 1,000 rounds", shift=0.0, n_before=100, within=0, promised="at most 1 %", n=500),
     Watched(situation="shares moved by 0.2", shift=0.2, n_before=N_BEFORE, within=4, promised="at least 95 %"),
     Watched(situation="shares moved by 0.15", shift=0.15, n_before=N_BEFORE, within=8, promised="at least 95 %"),
     Watched(situation="shares moved by 0.1", shift=0.1, n_before=N_BEFORE, within=16, promised=""),

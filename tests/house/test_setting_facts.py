@@ -22,6 +22,7 @@ READERS = {
     "runs/run/estimates.py": "counts what calls may cost",
     "runs/run/read.py": "shows what was asked for",
     "runs/work/read.py": "sends",
+    "runs/work/settings_seen.py": "reads the check that decides what is sent",
 }
 READS = {"read_temperature", "is_sampled", "has_call_seeds"}
 

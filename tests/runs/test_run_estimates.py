@@ -129,7 +129,7 @@ def test_the_form_shows_it_and_follows_what_is_chosen() -> None:
     client.force_login(build.user())
     page = unescape(client.get("/runs/new/").content.decode())
     assert "15 calls, about 150 tokens, about 7.0 min." in page
-    main, folded = page.split("<summary>Profile, seed, priority, checkpoint, labels</summary>")
+    main, folded = page.split("<summary>Profile, a second endpoint in turn, seed, ")
     assert [name in main for name in ('name="suite"', 'name="endpoint"', 'name="repeats"')] == [True] * 3
     assert 'name="profile"' in folded
     part = client.get("/runs/new/", {"part": "estimate", **ASKED})
