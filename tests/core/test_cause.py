@@ -91,6 +91,8 @@ def test_a_planted_near_tie_is_named_with_its_margins() -> None:
     assert cause.code == "near_tie"
     cut_later = named(find_divergence(trace, decoded(trace, moved, moved.argmax(axis=1))), text="x", ending="cut")
     assert cut_later.code == "near_tie"
+    parting = find_divergence(trace, decoded(trace, moved, moved.argmax(axis=1)))
+    assert named(parting, text="x", stop=("\n",), max_tokens=128, finish_reason=None).code == "near_tie"
     margin = float(trace.margins()[position])
     assert cause.evidence["flip"] == position
     assert cause.evidence["movement"] == pytest.approx(2 * margin)
@@ -144,16 +146,18 @@ def test_a_constraint_of_one_side_is_neither_a_shift_nor_a_fault(facts: dict) ->
     position = int(np.flatnonzero(trace.margins() > 1.0)[10])
     masked = trace.alternative_logprobs.copy()
     masked[position, 0] = -np.inf
+    both = replace(SIDE, constraint=SCHEMA)
     for other in (with_choice(trace, position, 1), decoded(trace, masked, masked.argmax(axis=1))):
         parting = find_divergence(trace, other)
         cause = named(parting, text="{}", constraint=SCHEMA, **facts)
         assert (cause.code, cause.numeric) == (("backend_changed", "constrained") if facts else ("constrained", None))
         assert f"on the candidate's side by {SCHEMA}" in explain_cause(cause)
-        both = replace(SIDE, constraint=SCHEMA)
         assert named(parting, base=both, text="{}", constraint=SCHEMA, **facts).code == cause.code
     assert named(find_text_divergence("The cat sat.", "{}"), text="{}", constraint=SCHEMA).code == "constrained"
     shifted = find_divergence(trace, drifted(trace, np.random.default_rng(5), 0.25))
     assert named(shifted, text="x", constraint=SCHEMA).code == "constrained"
+    assert named(shifted, base=both, text="x", constraint=SCHEMA).code == "larger_shift"  # each took its top
+    assert named(find_divergence(trace, cut(trace, 40)), base=both, text="x", constraint=SCHEMA).code == "unknown"
 
 
 def test_draws_under_one_schema_are_draws() -> None:
@@ -245,6 +249,38 @@ def test_other_prompts_part_answers_within_the_first_six_tokens(flip: int, is_fo
     assert (named(find_divergence(one, other), base=base, text="x").code == "prompt_mismatch") == is_found
 
 
+NOTHING_KNOWN = replace(SIDE, prompt_digest=None, n_prompt_tokens=None)
+
+
+@pytest.mark.parametrize(
+    ("top", "second", "noise", "is_found"),
+    [
+        pytest.param(-0.8, 2, ASSUMED, False, id="one-top-two-less-than-a-nat"),
+        pytest.param(-0.8, 7, ASSUMED, True, id="other-top-two-beyond-noise"),
+        pytest.param(-1.2, 2, ASSUMED, True, id="one-top-two-more-than-a-nat"),
+        pytest.param(-1.2, 7, LogitNoise(1.0), True, id="more-than-a-nat-within-large-noise"),
+    ],
+)
+def test_a_start_shows_another_prompt_by_its_top_two_or_by_a_nat(
+    top: float, second: int, noise: LogitNoise, is_found: bool
+) -> None:
+    one = make_trace([1, 2], [-0.1, -0.1], [[(1, -0.1), (2, -3.5)], [(2, -0.1), (3, -2.5)]])
+    other = make_trace([1, 4], [top, -0.1], [[(1, top), (second, -3.5)], [(4, -0.1), (3, -2.5)]])
+    cause = named(find_divergence(one, other), noise=noise, base=NOTHING_KNOWN, text="x")
+    assert (cause.code == "prompt_mismatch") == is_found
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [({"constraint": "response_format 1f0c22aa"}, "constrained"), ({"weights_digest": "bb" * 32}, "model_changed")],
+)
+def test_a_start_that_something_else_explains_shows_no_other_prompt(facts: dict, code: str) -> None:
+    one = make_trace([1, 2], [-0.1, -0.1], [[(1, -0.1), (2, -3.5)], [(2, -0.1), (3, -2.5)]])
+    other = make_trace([1, 4], [-1.3, -0.1], [[(1, -1.3), (7, -1.4)], [(4, -0.1), (3, -2.5)]])
+    cause = named(find_divergence(one, other), base=NOTHING_KNOWN, text="x", **facts)
+    assert (cause.code, "also_moved" in cause.evidence) == (code, False)
+
+
 def test_a_changed_second_place_within_noise_is_no_other_prompt() -> None:
     one = make_trace([1, 2], [-0.1, -0.7], [[(1, -0.1), (2, -3.5)], [(2, -0.7), (3, -0.71)]])
     other = make_trace([1, 3], [-0.12, -0.7], [[(1, -0.12), (9, -3.5)], [(3, -0.7), (2, -0.71)]])
@@ -282,6 +318,9 @@ def test_an_end_token_at_a_near_tie_is_a_near_tie(gap: float, code: str) -> None
     other = make_trace([1, 1, 1, 5, 6], [-0.1] * 5, [shared, shared, shared, [(5, -0.1), (0, -0.15)], shared])
     base = replace(SIDE, text="Yes", finish_reason="stop")
     assert named(find_divergence(one, other), base=base, text="Yes, and", finish_reason="length").code == code
+    longer = replace(SIDE, text="Yes, and", finish_reason="length")
+    back = named(find_divergence(other, one), base=longer, text="Yes", finish_reason="stop")
+    assert (back.code, back.evidence.get("shorter", "candidate")) == (code, "candidate")
 
 
 @pytest.mark.parametrize(
@@ -323,11 +362,26 @@ def test_beside_another_prompt_the_logprobs_say_nothing() -> None:
     assert not numbers.keys() & prompted.evidence.keys()
 
 
-@pytest.mark.parametrize(("n_candidate", "is_inside"), [(10, True), (3, False)])
-def test_a_parting_is_inside_the_thinking_only_where_both_still_think(n_candidate: int, is_inside: bool) -> None:
+def test_a_prompt_that_is_judged_is_not_named_twice() -> None:
+    pair = Pair(SIDE, replace(SIDE, text="x", prompt_digest="11" * 16), has_other_prompt=True)
+    cause = find_cause(pair, find_divergence(longest(), with_choice(longest(), 5, 1)), ASSUMED)
+    assert (cause.code, "also_moved" in cause.evidence) == ("prompt_changed", False)
+
+
+@pytest.mark.parametrize(
+    ("n_baseline", "n_candidate", "is_inside"),
+    [(10, 10, True), (6, 6, True), (10, 3, False), (10, 5, False), (3, 10, False), (5, 10, False)],
+)
+def test_a_parting_is_inside_the_thinking_only_where_both_still_think(
+    n_baseline: int, n_candidate: int, is_inside: bool
+) -> None:
+    base = replace(SIDE, n_reasoning_tokens=n_baseline)
     found = find_divergence(longest(), with_choice(longest(), 5, 1))
-    cause = named(found, base=replace(SIDE, n_reasoning_tokens=10), text="x", n_reasoning_tokens=n_candidate)
+    cause = named(found, base=base, text="x", n_reasoning_tokens=n_candidate)
     assert ("in_reasoning_at" in cause.evidence) == is_inside
+    moved = drifted(longest(), np.random.default_rng(1), 0.01)
+    drifting = named(find_divergence(cut(longest(), 3), cut(moved, 3)), base=base, n_reasoning_tokens=n_candidate)
+    assert (drifting.code, "in_reasoning_at" in drifting.evidence) == ("drift_only", False)
 
 
 def test_a_planted_scorer_is_named_before_everything_else() -> None:
@@ -451,11 +505,20 @@ def test_a_rival_that_is_not_listed_proves_no_tie() -> None:
 def test_same_tokens_with_another_text_are_not_called_identical() -> None:
     assert named(None, text="The cat sat. And").evidence["reason"] == "text"
     assert named(None, text="The cat sat. And", stop=(" And",)).code == "length"
+    assert named(None, text="The cat sat. And", constraint=SCHEMA).code == "unknown"
+
+
+def test_other_limits_cut_no_answer_of_equal_text() -> None:
+    moved = drifted(longest(), np.random.default_rng(1), 0.01)
+    found = find_divergence(cut(longest(), 3), cut(moved, 3))
+    assert named(found, stop=("\n",), max_tokens=128, finish_reason="length").code == "drift_only"
 
 
 def test_an_ending_that_one_log_does_not_tell_is_no_cause() -> None:
     assert named(None, text="x", ending=None).code == "unknown"
     assert named(None, text="x", ending="refused").code == "refused"
+    for ending in ("cut", None):  # both cut, or nobody knows
+        assert named(None, base=replace(SIDE, ending="cut"), text="x", ending=ending).code == "unknown"
 
 
 def test_the_list_of_causes_is_closed_and_in_the_order_of_the_tests() -> None:
@@ -634,6 +697,19 @@ def test_logits_that_moved_before_the_parting_are_no_leak() -> None:
     one = make_trace([1] * 6 + [3], [-0.1] * 7, [*[[(1, -0.1), (2, -2.5)]] * 6, [(3, -0.1), (5, -2.5)]])
     other = make_trace([1] * 6 + [7], [-0.1] * 7, [*[[(1, -0.1), (2, -4.5)]] * 6, [(7, -0.1), (9, -2.5)]])
     assert named(find_divergence(one, other), text="x").code == "larger_shift"
+
+
+@pytest.mark.parametrize(("n_shared", "is_leak"), [(2, False), (3, True)])
+def test_beside_a_drift_a_leak_takes_three_positions_that_agree(n_shared: int, is_leak: bool) -> None:
+    one, other = (
+        make_trace(
+            [1] * n_shared + [last],
+            [-0.1] * (n_shared + 1),
+            [*[[(1, -0.1), (2, second)]] * n_shared, [(last, -0.1), (rival, -2.5)]],
+        )
+        for last, rival, second in ((3, 5, -2.5), (7, 9, -2.51))
+    )
+    assert (named(find_divergence(one, other), text="x").code == "leak") == is_leak
 
 
 @pytest.mark.parametrize(

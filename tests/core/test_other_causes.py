@@ -79,6 +79,9 @@ def test_a_scorer_that_judges_both_sides_is_not_called_the_same() -> None:
     gate = staged.of_kind("ship").gates[0]
     made = causes(gate, warnings=(staged.warning("scorer_shared", "The suite's scorer changed."),))["prompts"]
     assert (made.state, made.text) == ("ok", "The new scorer judges both sides")
+    alike = causes(gate)["prompts"].text
+    for code in ("paired_by_id", "policy_changed"):
+        assert causes(gate, warnings=(staged.warning(code, "So.", severity="info"),))["prompts"].text == alike
 
 
 def test_a_warning_that_could_not_change_the_verdict_is_no_doubt() -> None:
@@ -99,13 +102,19 @@ def test_who_says_of_themselves_who_they_are_leaves_a_doubt_whatever_the_verdict
     gate = staged.of_kind("ship").gates[0]
     made = causes(gate, warnings=(staged.warning("reported", "Self-reported.", severity="info"),))
     assert (made["identity"].state, made["identity"].text) == ("doubt", "Who answered is self-reported")
+    assert made["server"].state == "ok"  # a doubt about who answered is none about the server
     nameless = causes(refused("unknown_stack"))
     assert (nameless["identity"].state, nameless["server"].state) == ("unknown", "unknown")
+    unread = causes(refused("prompts_unknown"))
+    assert (unread["prompts"].state, unread["server"].state) == ("unknown", "ok")
 
 
 def test_a_side_with_missing_answers_leaves_a_doubt_though_no_change_was_measured() -> None:
     side = staged.side(62, (80.0,), status="incomplete")
-    assert causes(refused("rebaseline", candidate=side))["missing"].state == "doubt"
+    gate = refused("rebaseline", candidate=side)
+    assert causes(gate)["missing"].state == causes(gate, refused("rebaseline"))["missing"].state == "doubt"
+    beside = gate.model_copy(update={"tier": "advisory"})
+    assert causes(refused("rebaseline"), beside)["missing"].state == "ok"
 
 
 def test_a_verdict_that_missing_answers_leave_open_says_nothing_of_noise() -> None:
@@ -116,6 +125,8 @@ def test_a_verdict_that_missing_answers_leave_open_says_nothing_of_noise() -> No
 def test_gates_that_did_not_give_the_verdict_raise_no_doubt() -> None:
     worse, open_ = staged.of_kind("no_ship").gates[0], staged.gate(position=1, suite="refusals")
     assert causes(worse, open_, verdict="no_ship")["noise"].state == "ok"
+    beside = refused("suite_changed", tier="advisory")
+    assert causes(refused("stack_changed"), beside, verdict="not_comparable")["prompts"].state == "ok"
 
 
 def test_without_a_verdict_nothing_is_known() -> None:

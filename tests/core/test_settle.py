@@ -29,6 +29,7 @@ def test_only_whole_looks_decide(k: int, look: int | None) -> None:
 
 def test_the_cases_that_it_takes() -> None:
     assert settle.count_cases_needed(STRICT) == {5: 93, 10: 52, 20: 26}
+    assert settle.count_cases_needed(STRICT, share_seeds=True) == {5: 66, 10: 37, 20: 19}  # by √2 fewer
     quick = policy.parse_policy({"rule": "strict", "tolerance_points": 1.0, "looks": [3, 10, 20]})
     assert settle.count_cases_needed(quick) == {3: 154, 10: 54, 20: 27}
     wide = policy.parse_policy({"rule": "strict", "tolerance_points": 5.0})
@@ -70,6 +71,7 @@ def test_what_was_never_seen_to_flip_weighs_less_at_later_looks() -> None:
     assert settle.find_settling(-0.9, measured, 5, PAIRED) == SettlingLook(10, 1.0)
     assert settle.find_settling(-0.95, measured, 5, PAIRED) == SettlingLook(20, 1.0)
     assert settle.find_settling(-1.0, measured, 5, PAIRED) == SettlingLook(None, 0.0)
+    assert settle.find_settling(-1.1, measured, 5, PAIRED) == SettlingLook(10, 1.0)
 
 
 def test_the_first_look_that_is_likely_is_named_else_the_best_chance() -> None:
@@ -89,8 +91,12 @@ def test_on_the_tolerance_after_ten_repeats_hardly_anything_is_left_to_hope_for(
     side = np.ones((800, 10))
     for case in range(49):
         side[case, [case % 10, (case + 1) % 10, (case + 2) % 10]] = 0
-    found = settle.find_settling(-1.0, paired.measure_noise(side, side), 10, PAIRED)
+    measured = paired.measure_noise(side, side)
+    found = settle.find_settling(-1.0, measured, 10, PAIRED)
     assert (found.look, found.chance) == (None, pytest.approx(2 * 0.017, abs=0.001))
+    rarely, sometimes = (settle.find_settling(difference, measured, 10, PAIRED) for difference in (-0.9, -0.85))
+    assert (rarely.look, sometimes.look) == (None, 20)
+    assert 0.05 < rarely.chance < settle.MIN_CHANCE < sometimes.chance < 0.2
 
 
 def test_after_the_last_look_there_is_none() -> None:
@@ -151,6 +157,30 @@ def test_repeats_of_the_noisiest_cases_are_offered_only_while_runs_do_not_move_a
     offered = [settle.find_targeted(20.0, measured, 5, PAIRED) for measured in by_strata]
     assert offered[0] is not None
     assert (offered[0].n_cases, offered[1]) == (100, None)
+    assert settle.find_targeted(20.0, by_strata[0], 20, PAIRED) is None  # after the last checkpoint
+    near = settle.find_targeted(-0.7, by_strata[0], 5, PAIRED)
+    assert near is not None
+    assert 0.2 < near.chance < 0.4
+    steady = paired.measure_noise(np.ones((800, 5)), np.ones((800, 5)), strata=strata)
+    assert settle.find_targeted(-1.0, steady, 5, PAIRED) is None  # on the tolerance nothing is left to hope for
+
+
+def test_repeats_of_the_noisiest_cases_stay_in_at_a_later_look() -> None:
+    """Four further repeats of 100 noisy cases: at 10 repeats these have 14."""
+    side = np.full((800, 9), np.nan)
+    side[:, :5] = side[:100] = 1
+    side[np.arange(100), np.arange(100) % 9] = 0
+    measured = paired.measure_noise(
+        side, side[:, [4, 3, 2, 1, 0, 8, 7, 6, 5]], strata=paired.Strata(np.arange(800) < 100, 5)
+    )
+    there = paired.scale_noise(measured, 10, 4)
+    low, high = paired.make_estimate(-0.9, there).interval(PAIRED.alpha(10))
+    found = settle.expect_interval(-0.9, measured, 10, PAIRED)
+    assert (found.low, found.high) == (low, high)
+    moves = math.sqrt(paired.se_seen(measured) ** 2 - paired.se_seen(there) ** 2)
+    later, half = NormalDist(-0.9, moves), (high - low) / 2
+    chance = settle.settling_chance(-0.9, measured, 10, PAIRED)
+    assert chance == pytest.approx(1 - later.cdf(-1 + half) + later.cdf(-1 - half))
 
 
 def test_targeted_repeats_enter_only_as_many_as_their_checkpoint_needs() -> None:

@@ -249,7 +249,7 @@ def _other_draw(pair: Pair, parting: Divergence) -> CauseFacts:
     at most 2x; `moved_by` adds up x over all positions.
     """
     temperature = pair.baseline.temperature
-    if not pair.is_one_draw or not temperature or parting.flip_position is None or parting.moved_by is None:
+    if not pair.is_one_draw or not temperature or parting.moved_by is None:
         return {}
     chance = 2 * parting.moved_by / temperature
     if chance >= SEED_CHANCE:

@@ -39,7 +39,7 @@ class SettlingLook:
 
     @property
     def is_likely(self) -> bool:
-        return self.look is not None and self.chance >= POWER
+        return self.chance >= POWER
 
 
 def choose_look(policy: PolicySettings, k: int) -> int | None:
@@ -74,9 +74,8 @@ def find_settling(
     later_looks = policy.later_looks(look, is_targeted=is_targeted)
     chances = {later: settling_chance(difference, measured, later, policy) for later in later_looks}
     best = max(chances, key=lambda later: min(chances[later], POWER), default=None)  # the first of equals
-    if best is None or chances[best] < MIN_CHANCE:
-        return SettlingLook(None, max(chances.values(), default=0.0))
-    return SettlingLook(best, chances[best])
+    chance = 0.0 if best is None else chances[best]
+    return SettlingLook(best if chance >= MIN_CHANCE else None, chance)
 
 
 def settling_chance(difference: float, measured: PairedNoise, look: int, policy: PolicySettings) -> float:
