@@ -64,7 +64,7 @@ def test_a_refusal_is_that_of_a_small_log(tmp_path: Path) -> None:
 
 def test_a_reading_that_is_killed_stores_nothing_and_says_so(tmp_path: Path) -> None:
     reading = begin(tmp_path, LOG * 50_000)
-    [process] = descendants_of(os.getpid(), "read_import")
+    [process] = descendants_of(os.getpid(), f"read_import {reading.pk} ")
     process.kill()
     read = end_of(reading)
     assert (read.status, read.problem.code) == ("failed", "reading_lost")
