@@ -24,6 +24,8 @@ def test_a_button_follows_and_leads_to_the_addresses_first(viewer: Client) -> No
     run = build.run(repeats=1)
     page = f"/runs/{run.pk}/"
     assert "Tell me when done" in shown(viewer.get(page))
+    for spelling in (f"0{run.pk}", str(run.pk).translate(str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩"))):
+        assert viewer.post("/follows/", {"kind": "run", "name": spelling}).status_code == 404
     first = viewer.post("/follows/", {"kind": "run", "name": str(run.pk)})
     assert first["Location"] == PAGE
     assert f"You follow run {run.pk}. Add an address below" in shown(viewer.get(PAGE))
