@@ -145,7 +145,9 @@ def _read_audit_filter(filters: Filters) -> AuditFilter:
 def _midnight(day: str, *, days_after: int = 0) -> datetime | None:
     try:
         parsed = parse_date(day)
-        return parsed and datetime.combine(parsed + timedelta(days=days_after), time(tzinfo=UTC))
+        if parsed is None:
+            return None
+        return datetime.combine(parsed + timedelta(days=days_after), time(tzinfo=UTC))
     except (ValueError, OverflowError):  # the shape of a date, but no such day, or none after it
         return None
 

@@ -100,8 +100,8 @@ def _range_problems(figures: Contract, path: str) -> Iterator[tuple[str, str]]:
         if isinstance(value, Contract):
             yield from _range_problems(value, place)
         elif isinstance(value, int | float):
-            said = dict(pair for words in getattr(hint, "__metadata__", ()) for pair in words)
+            stated = dict(pair for words in getattr(hint, "__metadata__", ()) for pair in words)
             widest = MAX_STEP if isinstance(value, int) else math.inf
-            least, most = said.get("minimum", -widest), said.get("maximum", widest)
+            least, most = stated.get("minimum", -widest), stated.get("maximum", widest)
             if not least <= value <= most:
                 yield place, f"Must be from {least} to {most}."
