@@ -123,6 +123,7 @@ class Resource:
         rows: Callable[..., Any],
         orders: Orders | None = None,
         filters: Mapping[str, Json] | None = None,
+        refuses: Iterable[int] = (),
     ) -> ApiMethod:
         """List rows: `rows` returns, for the filters, records, a sequence, or a function that fetches a page."""
         page: Any = Page  # of a contract that is known here alone
@@ -138,7 +139,7 @@ class Resource:
                 return pages.answer(request, listed)
             return pages.answer_with(request, sort_rows(listed, orders, ordering) if orders else listed)
 
-        about = {"name": name, "summary": summary, "answer": page[row], "query": known}
+        about = {"name": name, "summary": summary, "answer": page[row], "query": known, "refuses": refuses}
         return ApiMethod("GET", self.reads, about, answer)
 
     def one(self, summary: str, name: str = "") -> ApiMethod:
