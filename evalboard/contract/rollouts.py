@@ -58,7 +58,7 @@ class RolloutFigures(Contract):
     kl_k3: Annotated[float | None, says(description="mean of r − 1 − log r, never negative")]
     kl_k3_error: Annotated[float | None, says(description="its standard error, over responses")]
     clip_range: Annotated[float, says(description="half-width of the range around 1")]
-    clip_share: Annotated[float | None, says(description="share of tokens whose r is outside it")]
+    clip_share: Annotated[float | None, says(minimum=0, maximum=1, description="share of tokens whose r is outside it")]
     worst: WorstRolloutToken | None
     distribution: Annotated[TopKCheck | None, says(description="null without top-k logprobs")]
     routing: Annotated[RoutingCheck | None, says(description="null without routed experts")]

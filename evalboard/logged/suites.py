@@ -21,7 +21,7 @@ MAX_BESIDE = 40  # of the tool's name behind a suite's, where that name is peopl
 NAMESAKES = range(2, 10)
 NAMED = 5
 NUMBERS = re.compile(r"([0-9]+)")
-VERSION = re.compile(r"\s+v?\d\S*\Z")
+VERSION = re.compile(r"v?\d")  # how the last word of a tool begins that is its version
 # What a suite's messages may hold; a log has more, such as who wrote a message and when.
 MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
 
@@ -106,7 +106,8 @@ def slug_of(text: str) -> str:
 
 def tool_of(logged: LoggedRun) -> str:
     """Return the tool that wrote a log, without its version."""
-    return VERSION.sub("", logged.tool)
+    words = logged.tool.rsplit(maxsplit=1)  # in linear time, however many spaces a log has there
+    return words[0] if len(words) == 2 and VERSION.match(words[1]) else logged.tool
 
 
 def own_slug(slug: str, logged: LoggedRun, shelf: Shelf) -> str:

@@ -138,16 +138,18 @@ def _audit_filters(request: HttpRequest) -> Filters:
 
 def _read_audit_filter(filters: Filters) -> AuditFilter:
     values = dict(filters.values)
-    since, until = _midnight(values.pop("since")), _midnight(values.pop("until"))
-    return AuditFilter(**values, since=since, until=until and until + timedelta(days=1))
+    since, until = _midnight(values.pop("since")), _midnight(values.pop("until"), days_after=1)
+    return AuditFilter(**values, since=since, until=until)
 
 
-def _midnight(day: str) -> datetime | None:
+def _midnight(day: str, *, days_after: int = 0) -> datetime | None:
     try:
         parsed = parse_date(day)
-    except ValueError:  # the shape of a date, but no such day
+        if parsed is None:
+            return None
+        return datetime.combine(parsed + timedelta(days=days_after), time(tzinfo=UTC))
+    except (ValueError, OverflowError):  # the shape of a date, but no such day, or none after it
         return None
-    return None if parsed is None else datetime.combine(parsed, time(tzinfo=UTC))
 
 
 def _act(request: HttpRequest, act: Callable[[], object], words: str) -> HttpResponse:

@@ -15,11 +15,10 @@ from runs.access.roles import ADMIN, READ, ROLES, SCOPES
 from runs.access.sessions import end_session, session_rows
 from runs.access.tokens import create_token, revoke_token
 from runs.api import pages, query, wire
-from runs.api.authentication import scopes_of
+from runs.api.authentication import scopes_of, token_of
 from runs.api.describe import describe
 from runs.api.resource import Resource, resource, serve
 from runs.api.serializers import Instant, Nothing, Strict, Text, read_body
-from runs.models import Token
 from runs.store import sort_rows
 
 ORDERING = query.ordering_of(TOKEN_ORDERS)
@@ -43,7 +42,7 @@ class TokenIn(Strict):
 )
 def token_list(request: Request) -> Response:
     if request.method == "POST":
-        token, secret = create_token(**read_body(TokenIn, request), user=request.user, by=_asking(request))
+        token, secret = create_token(**read_body(TokenIn, request), user=request.user, by=token_of(request))
         return wire.answer(NewApiToken(**dict(token_row(token)), secret=secret), request, status=201)
     sent = query.read(request, ORDERING)
     rows = token_rows(None if ADMIN in scopes_of(request) else request.user)
@@ -55,7 +54,7 @@ def token_list(request: Request) -> Response:
 def token_detail(request: Request, token_id: int) -> Response:
     query.read(request, is_paged=False)
     may_all = ADMIN in scopes_of(request)
-    revoke_token(token_id=token_id, user=request.user, may_all=may_all, by=_asking(request))
+    revoke_token(token_id=token_id, user=request.user, may_all=may_all, by=token_of(request))
     return Response(status=204)
 
 
@@ -71,11 +70,11 @@ def _invited(person: Any) -> NewPerson:
     return _linked(person.get_username())
 
 
-def _linked(name: str) -> NewPerson:
-    return NewPerson(**dict(person_row(name)), link=write_link(name=name))
+def _linked(name: str, by: Any = None) -> NewPerson:
+    return NewPerson(**dict(person_row(name)), link=write_link(name=name, by=by))
 
 
-PERSON = Resource("person", Person, person_row, reads=ADMIN, changes=ADMIN)
+PERSON = Resource("person", Person, person_row, reads=ADMIN, changes=ADMIN, sent_by="by")
 
 people_list = serve(
     PERSON.listed("people", "People, with their role and when they were last seen", Person, people_rows, PEOPLE_ORDERS),
@@ -110,7 +109,7 @@ role = serve(PERSON.acted("change_role", "Give a person another role", change_ro
 )
 def link(request: Request, name: str) -> Response:
     read_body(Nothing, request)
-    return wire.answer(_linked(name), request, status=201)
+    return wire.answer(_linked(name, token_of(request)), request, status=201)
 
 
 @resource(GET=READ)
@@ -126,8 +125,3 @@ def session_detail(request: Request, session: str) -> Response:
     query.read(request, is_paged=False)
     end_session(session_id=session, user=request.user, may_all=ADMIN in scopes_of(request))
     return Response(status=204)
-
-
-def _asking(request: Request) -> Token | None:
-    """The token that came with the request; None where a person is signed in."""
-    return request.auth if isinstance(request.auth, Token) else None

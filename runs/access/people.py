@@ -10,8 +10,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from sesame.utils import get_query_string
 
-from evalboard.core.errors import Conflict, InvalidInput
-from runs.access.roles import ROLES, grant_role
+from evalboard.core.errors import Conflict, InvalidInput, Refused
+from runs.access.roles import ROLES, grant_role, scopes_of
 from runs.access.sessions import end_sessions
 from runs.models import AuditLineRecord, Token
 from runs.store import require_row
@@ -69,11 +69,12 @@ def use_link(*, person: Any) -> bool:
 
 
 @transaction.atomic
-def invite_person(*, name: str, role: str) -> Any:
+def invite_person(*, name: str, role: str, by: Token | None = None) -> Any:
     """Add a person, or let one who was removed in again. Raises Conflict for a name in use.
 
-    Raises InvalidInput with fields too.
+    by: the token that does it, if one does. Raises InvalidInput with fields, or Refused, too.
     """
+    _require_scopes(by, ROLES.get(role, frozenset()))
     if get_user_model().objects.filter(username=name, is_active=True).exists():
         raise Conflict(f"{name} is there already; change their role, or make a sign-in link for them.")
     person, _ = add_person(name=name, role=role)
@@ -81,28 +82,38 @@ def invite_person(*, name: str, role: str) -> Any:
 
 
 @transaction.atomic
-def change_role(*, name: str, role: str) -> Any:
+def change_role(*, name: str, role: str, by: Token | None = None) -> Any:
     """Give a person another role, at once in all their sessions and tokens.
 
-    Raises NotFound, InvalidInput, or Conflict for the only admin.
+    by: as in `invite_person`. Raises NotFound, InvalidInput, Refused, or Conflict for the only admin.
     """
     person = _require_active(name)
     if role not in ROLES:
         raise InvalidInput("The role is not known.", fields={"role": f"Must be one of: {', '.join(ROLES)}."})
+    _require_scopes(by, ROLES[role] - scopes_of(person))
     if role != "admin":
         _require_other_admin(person)
     grant_role(user=person, role=role)
     return person
 
 
-def write_link(*, name: str) -> str:
-    """Return the path of a link that signs a person in once, within a day. Raises NotFound.
+def write_link(*, name: str, by: Token | None = None) -> str:
+    """Return the path of a link that signs a person in once, within a day. Raises NotFound, or Refused.
 
-    The link is stored nowhere. A line of the audit trail says who made it; PostgreSQL adds the actor.
+    The link is stored nowhere. A line of the audit trail says who made it; PostgreSQL adds the actor. by: as in
+    `invite_person`.
     """
     person = _require_active(name)
+    _require_scopes(by, scopes_of(person))
     AuditLineRecord.objects.create(act="link_made", kind="person", subject=str(person.pk), name=name)
     return f"/signin/{get_query_string(person)}"
+
+
+def _require_scopes(by: Token | None, scopes: frozenset[str]) -> None:
+    """Refuse to give a token a way to do what its own scopes leave out: the person's session would do it."""
+    if by is not None and not scopes <= set(by.scopes):
+        lacking = ", ".join(sorted(scopes - set(by.scopes)))
+        raise Refused(f"This token lacks the scopes {lacking}, which the person would have. Use a token with them.")
 
 
 def _require_active(name: str) -> Any:

@@ -54,6 +54,11 @@ def scopes_of(request: Request) -> frozenset[str]:
     return scopes
 
 
+def token_of(request: Request) -> Token | None:
+    """Return the token that came with the request; None where a person is signed in."""
+    return request.auth if isinstance(request.auth, Token) else None
+
+
 class RoleOrScope(BasePermission):
     """Permits callers who have the scope that the view states for the method. No scope: no access."""
 

@@ -87,9 +87,10 @@ def days(sent: dict[str, str], name: str) -> tuple[datetime | None, datetime | N
     first, _, last = sent[name].partition("..")
     try:
         begin, end = parse_date(first), parse_date(last or first)
-    except ValueError:  # the shape of a date, but no such day
-        begin = end = None
-    if begin is None or end is None or end < begin:
+        until = end and end + timedelta(days=1)
+    except (ValueError, OverflowError):  # the shape of a date, but no such day, or none after it
+        begin = until = None
+    if begin is None or until is None or until <= begin:
         raise InvalidInput("The query is not valid.", fields={name: "Must be a day, or two as 2026-11-01..2026-11-20."})
     midnight = time(tzinfo=UTC)
-    return datetime.combine(begin, midnight), datetime.combine(end, midnight) + timedelta(days=1)
+    return datetime.combine(begin, midnight), datetime.combine(until, midnight)

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from evalboard.contract.base import Contract, Page
 from runs.access import roles
 from runs.api import etags, pages, query, wire
+from runs.api.authentication import token_of
 from runs.api.describe import JSON, Json, StatusAnswer, View, describe
 from runs.api.serializers import Body, Nothing, read_body
 from runs.store import Orders, RecordList, sort_rows
@@ -99,7 +100,8 @@ class Resource:
     """What people make over REST: its noun, its contract, and how one is read.
 
     noun: also the name of its address, whose parts `read` takes. state: what its tag stands for (etags.py). owner: the
-    argument by which functions get the caller, where rows belong to people. changes: the scope of all that writes.
+    argument by which functions get the caller, where rows belong to people. sent_by: that by which what makes or acts
+    gets the token that was sent, or None. changes: the scope of all that writes.
     takes_record: `read` takes the record that a function returned.
     """
 
@@ -110,6 +112,7 @@ class Resource:
     reads: str = roles.READ
     changes: str = roles.RUN
     owner: str = ""
+    sent_by: str = ""
     takes_record: bool = False
 
     def listed(
@@ -120,6 +123,7 @@ class Resource:
         rows: Callable[..., Any],
         orders: Orders | None = None,
         filters: Mapping[str, Json] | None = None,
+        refuses: Iterable[int] = (),
     ) -> ApiMethod:
         """List rows: `rows` returns, for the filters, records, a sequence, or a function that fetches a page."""
         page: Any = Page  # of a contract that is known here alone
@@ -135,7 +139,7 @@ class Resource:
                 return pages.answer(request, listed)
             return pages.answer_with(request, sort_rows(listed, orders, ordering) if orders else listed)
 
-        about = {"name": name, "summary": summary, "answer": page[row], "query": known}
+        about = {"name": name, "summary": summary, "answer": page[row], "query": known, "refuses": refuses}
         return ApiMethod("GET", self.reads, about, answer)
 
     def one(self, summary: str, name: str = "") -> ApiMethod:
@@ -177,7 +181,8 @@ class Resource:
 
         def answer(request: Request, **place: Any) -> Response:
             caller = (self.owner or "user") if by is None else by
-            made = make(**place, **read_body(body, request), **({caller: request.user} if caller else {}))
+            sender = {caller: request.user} if caller else {}
+            made = make(**place, **read_body(body, request), **sender, **self._token(request))
             made, is_new = made if again else (made, True)
             value = (show or self.read)(made if show or self.takes_record else made.pk)
             headers = {}
@@ -202,7 +207,7 @@ class Resource:
         """Change one row with POST, and answer with it."""
 
         def answer(request: Request, **place: Any) -> Response:
-            changed = act(**place, **read_body(body, request))
+            changed = act(**place, **read_body(body, request), **self._token(request))
             value = self.read(changed) if self.takes_record else self.read(*place.values())
             return wire.answer(value, request, status=status)
 
@@ -221,6 +226,9 @@ class Resource:
             return Response(status=204)
 
         return ApiMethod("DELETE", self.changes, about, answer)
+
+    def _token(self, request: Request) -> dict[str, Any]:
+        return {self.sent_by: token_of(request)} if self.sent_by else {}
 
     def _caller(self, request: Request) -> dict[str, Any]:
         return {self.owner: request.user} if self.owner else {}

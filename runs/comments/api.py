@@ -29,7 +29,7 @@ FILTERS: dict[str, dict[str, Any]] = {
 COMMENT = Resource("comment", Comment, comment_row, takes_record=True)
 
 comment_list = serve(
-    COMMENT.listed("comments", "Comments, newest first", Comment, comment_rows, filters=FILTERS),
+    COMMENT.listed("comments", "Comments, newest first", Comment, comment_rows, filters=FILTERS, refuses=[404]),
     COMMENT.made("Comment on a run, a case or a release", CommentIn, create_comment, is_located=False, refuses=[404]),
 )
 

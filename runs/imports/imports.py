@@ -78,7 +78,9 @@ def _find_first(second_of: str, logged: Sequence[LoggedRun]) -> RunRecord | None
     """Return the run that a log is the second of. Raises InvalidInput for none, or a log of several runs."""
     if not second_of:
         return None
-    first = RunRecord.objects.filter(pk=int(second_of)).first() if second_of.isdecimal() else None
+    first = (
+        RunRecord.objects.filter(pk=int(second_of)).first() if second_of.isdecimal() and len(second_of) <= 18 else None
+    )
     if first is None or len(logged) != 1:
         why = "Must be the id of a run." if first is None else "The log holds several runs; send one alone."
         raise InvalidInput("The log is no second one of a run.", fields={"second_of": why})

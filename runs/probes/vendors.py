@@ -79,7 +79,7 @@ def _parse_until(text: str) -> datetime | None:
     try:
         day = parse_date(text)
         at = parse_datetime(text) if day is None else datetime.combine(day, time(tzinfo=UTC)) + timedelta(days=1)
-    except ValueError:  # the shape of a date, but no such day
+    except (ValueError, OverflowError):  # the shape of a date, but no such day, or none after it
         at = None
     if at is None or at.tzinfo is None:
         words = "Must be a day as 2026-11-20, or a time in RFC 3339 as 2026-11-20T12:00:00Z."

@@ -1,13 +1,15 @@
 """Steps of training runs: stored, replaced where a run was resumed, and deleted with their series."""
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, get_type_hints
 
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 from pydantic import ValidationError
 
+from evalboard.contract.base import Contract
 from evalboard.contract.rollouts import RolloutFigures
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.wording.rollouts import explain_limits
@@ -82,7 +84,24 @@ def _get_series(name: str, user: Any) -> RolloutSeriesRecord:
 
 def _read_figures(figures: Mapping[str, Any]) -> RolloutFigures:
     try:
-        return RolloutFigures.model_validate(dict(figures))
+        measured = RolloutFigures.model_validate(dict(figures))
     except ValidationError as wrong:
         fields = {".".join(map(str, ("figures", *each["loc"]))): each["msg"] for each in wrong.errors()}
         raise InvalidInput("The step was not stored.", fields=fields) from wrong
+    if fields := dict(_range_problems(measured, "figures")):
+        raise InvalidInput("The step was not stored.", fields=fields)
+    return measured
+
+
+def _range_problems(figures: Contract, path: str) -> Iterator[tuple[str, str]]:
+    """Yield (path, problem) for each number outside the range that its contract states."""
+    for name, hint in get_type_hints(type(figures), include_extras=True).items():
+        value, place = getattr(figures, name, None), f"{path}.{name}"
+        if isinstance(value, Contract):
+            yield from _range_problems(value, place)
+        elif isinstance(value, int | float):
+            stated = dict(pair for words in getattr(hint, "__metadata__", ()) for pair in words)
+            widest = MAX_STEP if isinstance(value, int) else math.inf
+            least, most = stated.get("minimum", -widest), stated.get("maximum", widest)
+            if not least <= value <= most:
+                yield place, f"Must be from {least} to {most}."

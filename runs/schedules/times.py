@@ -15,6 +15,7 @@ from cronsim import CronSim, CronSimError
 CLOSEST = timedelta(minutes=10)
 TIMES_CHECKED = 300  # a cron line that crowds its times does so within these
 FIELDS = 5
+MAX_CRON_CHARS = 100
 DAILY = re.compile(r"(\d+) +(\d+) +\* +\* +(\*|[0-7])")
 
 
@@ -22,6 +23,8 @@ def time_problems(cron: str, time_zone: str, *, now: datetime) -> dict[str, str]
     """Return the problems of a schedule's times, by field."""
     if time_zone not in available_timezones():
         return {"time_zone": "Must be a name of the IANA list, such as Europe/Berlin or UTC."}
+    if len(cron) > MAX_CRON_CHARS:
+        return {"cron": f"Must be at most {MAX_CRON_CHARS} characters."}
     if len(cron.split()) != FIELDS:
         return {"cron": "Must be five fields: minute, hour, day of the month, month, day of the week."}
     try:

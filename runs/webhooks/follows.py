@@ -1,6 +1,7 @@
 """Notify people of what they follow, at their own addresses, through the outbox of webhooks."""
 
 import base64
+import re
 import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -48,6 +49,7 @@ SUBJECTS: Mapping[str, tuple[type[models.Model], str, str]] = {
     "replay": (ReplayRecord, "pk", "/replays/{}/"),
     "forced": (ForcedScoringRecord, "pk", "/forced/{}/"),
 }
+ID = re.compile(r"[1-9][0-9]{0,17}")  # one spelling for each: follows are looked for by the name
 ENDS_ONCE = ("probe", "experiment", "replay", "forced")  # nothing more happens to them
 NOT_FOLLOWED = (
     f"Must be one of: {', '.join(SUBJECTS)}. An import has ended when it is answered; follow its suite or a case."
@@ -77,7 +79,7 @@ def named_rows(kind: str, name: str) -> models.QuerySet[Any]:
     if kind == "case":  # the same row whatever versions of the suite come later
         suite, _, name = name.partition("/")
         return model._default_manager.filter(suite_version__suite__slug=suite, case_id=name).order_by("pk")
-    value: Any = name if field == "slug" else int(name) if name.isdecimal() and len(name) <= 18 else -1
+    value: Any = name if field == "slug" else int(name) if ID.fullmatch(name) else -1
     return model._default_manager.filter(**{field: value})
 
 

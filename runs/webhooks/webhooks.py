@@ -19,7 +19,7 @@ from evalboard.contract.access import TEST
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from runs import acts
 from runs.models import OutboxMessage, WebhookRecord
-from runs.store import require_row
+from runs.store import counters, require_row
 from runs.webhooks.web_address import host_problem
 
 # What each event tells of, for people; docs/operations.md has the payloads.
@@ -36,6 +36,7 @@ SECRET_PREFIX = "whsec_"  # noqa: S105  the prefix of secrets, by which log filt
 # whoever sends to them at this moment is not waited for.
 SUBSCRIBERS = "SELECT id FROM runs_webhook WHERE is_active AND events @> %s::jsonb ORDER BY id FOR KEY SHARE"
 LONGEST_URL = 500
+MAX_TESTS = 10  # in a minute of one person: whoever may read may name an address of other people
 MAX_WEBHOOKS = 50  # each event writes a row for each of them
 
 
@@ -95,11 +96,14 @@ def switch_on(*, webhook_id: int, owner: Any = None) -> WebhookRecord:
 
 
 def send_test(*, webhook_id: int, owner: Any = None) -> OutboxMessage:
-    """Write a test message. Raises NotFound, or Conflict if the webhook is disabled."""
+    """Write a test message. Raises NotFound, or Conflict if the webhook is disabled or too many were sent."""
     webhook = require_row(
         WebhookRecord.objects.filter(pk=webhook_id, owner=owner), f"There is no webhook {webhook_id}."
     )
     acts.require("test", webhook)
+    of = "webhooks" if owner is None else owner.pk
+    if (counters.count(f"test-messages:{of}", seconds=60) or 0) > MAX_TESTS:
+        raise Conflict(f"{MAX_TESTS} test messages were sent within a minute. Send the next one a minute later.")
     page = "/settings/webhooks/" if owner is None else "/settings/notifications/"
     message = make_message(webhook, TEST, {"url": page_url(page)}, "This address works.")
     message.save()

@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from evalboard.core.rollout_steps import measure_step
 from runs.models import RolloutSeriesRecord, RolloutStepRecord
+from tests import build
 from tests.api.conftest import Api
 from tests.core.test_rollout_steps import tensors
 
@@ -37,6 +39,21 @@ def test_figures_that_are_none_are_refused_and_leave_nothing(api: Api) -> None:
     assert api.post("/rollouts/No%20Name/steps/", body()).status_code == 400
     assert api.post(STEPS, {**body(), "max_clip_share": 2}).status_code == 400
     assert not RolloutSeriesRecord.objects.exists()
+
+
+def test_figures_beyond_their_range_are_refused_and_the_largest_are_drawn(api: Api) -> None:
+    figures = body()["figures"]
+    far = {**figures, "n_tokens": -1, "clip_share": 7.0, "worst": {**figures["worst"], "token_id": 2**60}}
+    wrong = api.post(STEPS, {"step": 0, "figures": far})
+    assert (wrong.status_code, set(wrong.json()["fields"])) == (
+        400,
+        {"figures.n_tokens", "figures.clip_share", "figures.worst.token_id"},
+    )
+    most = {**figures, "kl_k3": -1e308, "worst": {**figures["worst"], "sampler": -1e308, "log_ratio": 1e308}}
+    assert api.post(STEPS, {"step": 0, "figures": most}).status_code == 201
+    client = Client()
+    client.force_login(build.user("grace", "viewer"))
+    assert client.get("/rollouts/grpo/").status_code == 200
 
 
 def test_a_series_is_deleted_with_its_steps(api: Api) -> None:

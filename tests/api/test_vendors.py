@@ -162,6 +162,7 @@ def test_rest_refuses_names_and_times_in_words(api: Api) -> None:
         "endpoints=": "endpoints",
         "endpoints=a,a": "endpoints",
         "endpoints=a&until=soon": "until",
+        "endpoints=a&until=9999-12-31": "until",
     }.items():
         refused = api.get(f"/vendors/?{query}")
         assert (refused.status_code, list(refused.json()["fields"])) == (400, [field]), refused.json()

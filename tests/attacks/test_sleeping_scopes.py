@@ -71,3 +71,23 @@ def by_command(person: Any) -> int:
 def test_no_way_makes_one_that_sleeps(way: Callable[[Any], int], status: int) -> None:
     assert way(build.user("eve", "viewer")) == status
     assert not Token.objects.filter(name="later").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/people/rita/link/", {}),
+        ("/people/", {"name": "zoe", "role": "release manager"}),
+        ("/people/eve/role/", {"role": "release manager"}),
+    ],
+)
+def test_a_token_gives_no_person_more_than_itself(path: str, body: dict[str, str]) -> None:
+    """A link signs in as its person: a token that may not sign would sign by another's session."""
+    build.user("rita", "release manager")
+    build.user("eve", "engineer")
+    ada = build.user("ada", "admin")
+    refused = Api(build.token(ada, "admin")).post(path, body)
+    assert (refused.status_code, refused.json()["code"]) == (403, "refused")
+    assert "read, run, sign" in refused.json()["detail"] or "lacks the scopes sign" in refused.json()["detail"]
+    assert "/signin/" not in refused.content.decode()
+    assert Api(build.token(ada, "read", "run", "sign", "admin")).post(path, body).status_code in (200, 201)

@@ -99,6 +99,7 @@ def test_places_are_filled_once() -> None:
     [
         ({"template": "{{answer}} {{response}}"}, "scorer.template"),
         ({"template": "Is it right?"}, "scorer.template"),
+        ({"template": "{{" + " " * 99_000}, "scorer.template"),  # a pattern that tries every split takes weeks
         ({"reads": {"choice": {"yes": 1}}}, "scorer.reads.choice"),
         ({"reads": {"choice": {"yes": 1, "YES": 0}}}, "scorer.reads.choice.YES"),
         ({"reads": {"choice": {"yes": 2, "no": 0}}}, "scorer.reads.choice.yes"),

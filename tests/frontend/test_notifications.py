@@ -8,6 +8,7 @@ from django.test import Client
 
 from runs.models import FollowRecord, OutboxMessage, WebhookRecord
 from runs.webhooks.follows import NO_EMAIL, create_address
+from runs.webhooks.webhooks import MAX_TESTS
 from tests import build
 from tests.nightly import few
 
@@ -24,6 +25,8 @@ def test_a_button_follows_and_leads_to_the_addresses_first(viewer: Client) -> No
     run = build.run(repeats=1)
     page = f"/runs/{run.pk}/"
     assert "Tell me when done" in shown(viewer.get(page))
+    for spelling in (f"0{run.pk}", str(run.pk).translate(str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩"))):
+        assert viewer.post("/follows/", {"kind": "run", "name": spelling}).status_code == 404
     first = viewer.post("/follows/", {"kind": "run", "name": str(run.pk)})
     assert first["Location"] == PAGE
     assert f"You follow run {run.pk}. Add an address below" in shown(viewer.get(PAGE))
@@ -63,5 +66,8 @@ def test_an_address_is_tested_and_deleted_by_its_person_alone(client_of: Any, vi
         assert other.post(f"{PAGE}{address.pk}/{act}/").status_code == 404
     viewer.post(f"{PAGE}{address.pk}/test/")
     assert OutboxMessage.objects.get().payload["data"]["url"] == PAGE
+    flood = [viewer.post(f"{PAGE}{address.pk}/test/", follow=True) for _ in range(MAX_TESTS)]
+    assert "Send the next one a minute later." in shown(flood[-1])
+    assert OutboxMessage.objects.count() == MAX_TESTS
     viewer.post(f"{PAGE}{address.pk}/delete/")
     assert not WebhookRecord.objects.exists()

@@ -394,4 +394,5 @@ def test_lines_are_filtered() -> None:
     day = timezone.now().date()
     assert len(audit_lines(AuditFilter(until=timezone.now() - timedelta(days=2))).rows()) == 0
     assert "No line matches." in client.get(f"/settings/audit/?until={day - timedelta(days=2)}").content.decode()
+    assert client.get("/settings/audit/?until=9999-12-31").status_code == 200
     assert client.get("/settings/audit/?check=1").content.decode().count("are as they were written") == 1

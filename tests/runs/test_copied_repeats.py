@@ -134,9 +134,10 @@ def test_a_log_that_is_no_second_one_is_refused(tmp_path: Any) -> None:
     path = tmp_path / "log.jsonl"
     line = '{"custom_id": "sky", "response": {"status_code": 200, "body": {"model": "m", "choices": []}}}'
     path.write_text(line, encoding="utf-8")
-    with pytest.raises(InvalidInput) as refused:
-        import_logs(files=[LogFile(path.name, path)], second_of="7", user=None)
-    assert refused.value.fields == {"second_of": "Must be the id of a run."}
+    for second_of in ("7", "7" * 5_000):
+        with pytest.raises(InvalidInput) as refused:
+            import_logs(files=[LogFile(path.name, path)], second_of=second_of, user=None)
+        assert refused.value.fields == {"second_of": "Must be the id of a run."}
 
 
 def sent(tmp_path: Any, name: str, n_calls: int = 2, **changes: Any) -> dict[str, Any]:

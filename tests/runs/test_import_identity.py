@@ -10,7 +10,7 @@ import pytest
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.importers.files import LogFile
 from evalboard.importers.records import LoggedRun
-from evalboard.logged.suites import NO_LIMIT, NO_PROMPTS
+from evalboard.logged.suites import NO_LIMIT, NO_PROMPTS, tool_of
 from runs.baselines import set_baseline
 from runs.compare import compare
 from runs.imports import import_logs
@@ -26,7 +26,21 @@ from tests.runs import logs
 
 pytestmark = pytest.mark.django_db
 
+SPACED = "eval" + " " * 500_000 + "x"
 Found = tuple[ImportRecord, list[RunRecord], bool]
+
+
+@pytest.mark.parametrize(
+    ("tool", "name"),
+    [
+        ("eval_tool 1.2.3", "eval_tool"),
+        ("eval  tool  v2", "eval  tool"),
+        ("eval_tool", "eval_tool"),
+        pytest.param(SPACED, SPACED, id="spaces"),  # as a log may have them: no quadratic time
+    ],
+)
+def test_a_tool_is_known_without_its_version(tool: str, name: str) -> None:
+    assert tool_of(logs.log(tool=tool)) == name
 
 
 def written(folder: Path, name: str, content: bytes) -> LogFile:

@@ -72,6 +72,10 @@ def test_times_follow_the_clock_of_their_zone(cron: str, zone: str, after: str, 
     assert next_time(cron, zone, after=datetime.fromisoformat(after)) == datetime.fromisoformat(due)
 
 
+def test_a_cron_line_of_any_length_is_refused_in_words() -> None:
+    assert time_problems(f"0 3 {'1,' * 50_000}1 * *", "UTC", now=NOW) == {"cron": "Must be at most 100 characters."}
+
+
 @pytest.mark.parametrize("cron", ["0 3 * * *", "*/10 * * * *", "15 4 1 * *"])
 def test_the_latest_time_is_the_one_before_the_next(cron: str) -> None:
     latest = latest_time(cron, "Europe/Berlin", until=NOW)

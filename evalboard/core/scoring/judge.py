@@ -33,7 +33,7 @@ DRAWS = (1, 3, 5)
 MAX_TEMPLATE_CHARS = 100_000
 MAX_WORDS = 20
 MAX_FIELD_CHARS = 80
-_PLACE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_PLACE = re.compile(r"\{\{([^{}]*)\}\}")  # spaces inside are stripped; as part of the pattern they take cubic time
 _FOLDED = normalise_option(case="fold", punctuation="strip").default
 
 
@@ -97,7 +97,7 @@ def render_judgement(
         "tags": ", ".join(tags),
         "answer": answer,
     }
-    question = _PLACE.sub(lambda match: places[match[1]], spec["template"])
+    question = _PLACE.sub(lambda match: places[match[1].strip()], spec["template"])
     system = [] if spec["system"] is None else [{"role": "system", "content": spec["system"]}]
     return [*system, {"role": "user", "content": question}]
 
@@ -160,7 +160,7 @@ def _read_template(value: Any, path: str, problems: Problems) -> Any:
     if not isinstance(value, str) or not 1 <= len(value) <= MAX_TEMPLATE_CHARS:
         problems.add(path, f"must be text of 1 to {MAX_TEMPLATE_CHARS} characters")
         return value
-    places = _PLACE.findall(value)
+    places = [place.strip() for place in _PLACE.findall(value)]
     if unknown := [place for place in places if place not in PLACES]:
         problems.add(path, f"has the unknown place {{{{{unknown[0]}}}}}; known are {_places(PLACES)}")
     elif "answer" not in places:

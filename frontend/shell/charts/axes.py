@@ -152,7 +152,7 @@ class LogScale:
     high: int
 
     def y(self, value: float) -> float:
-        if value == 0:
+        if value <= 0:
             return self.low - ZERO
         return round(min(max(math.log10(value), self.low), self.high), 3)
 
@@ -172,7 +172,7 @@ class LogScale:
 
 def log_scale_of(values: Iterable[float | None], *, least: int, most: int) -> LogScale:
     """Return a log scale that shows the values, and at least the powers from `least` to `most`."""
-    powers = [math.log10(value) for value in values if value]
+    powers = [math.log10(value) for value in values if value and value > 0]
     low = min([least, *(math.floor(power) for power in powers)])
     return LogScale(max(low, SMALLEST), max([most, *(math.ceil(power) for power in powers if power < 3)]))
 
