@@ -65,7 +65,7 @@ def make_room(logged: LoggedRun, stored: RunRecord) -> str:
         return ""
     before, now = _stored_answers(stored), _answers(logged)
     if _stored_samples(stored) - _samples(logged):
-        if now <= before or not now - before:
+        if now <= before:
             return ""
         raise Conflict(
             f"Run {stored.pk} is of the same eval and has samples that this log lacks. Nothing is stored; "

@@ -326,3 +326,10 @@ def test_every_code_has_a_sentence_and_facts_that_json_holds() -> None:
     assert set(BLOCKS) == set(BLOCK_ORDER)
     for block in found(worst()):
         assert json.loads(json.dumps(block.facts)) == block.facts
+
+
+@pytest.mark.parametrize("logged", [(True, True), (True, False), (False, True)])
+def test_another_suite_is_one_of_logs_only_where_both_sides_are_logs(logged: tuple[bool, bool]) -> None:
+    ours, theirs = (replace(ASKED, is_logged=each) for each in logged)
+    [block] = comparability.find_blocks(ours, replace(theirs, suite_digest="0" * 64, suite_version="colours v2"))
+    assert (block.code, block.facts.get("are_logged", False)) == ("suite_changed", all(logged))

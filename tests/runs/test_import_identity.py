@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from evalboard.logged.suites import NO_LIMIT, NO_PROMPTS, tool_of
 from runs.baselines import set_baseline
 from runs.compare import compare
 from runs.imports import import_logs
-from runs.imports.identity import make_room
+from runs.imports.identity import content_of, ids_of, make_room
 from runs.models import ImportRecord, ResponseRecord, RunRecord, Suite
 from runs.release import create_release
 from runs.run import run_report
@@ -188,6 +189,7 @@ def test_of_an_eval_in_two_suites_the_newest_run_is_taken(tmp_path: Path) -> Non
     cases = [{"id": f"c{at}", "prompt": "Capital of France?", "target": "Paris"} for at in range(2)]
     push_suite(document={"slug": "mine", "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases})
     newest = import_of(as_json(tmp_path, capitals()), suite="mine")[1]
+    assert newest[0].suite_version.suite.slug == "mine"
     assert import_of(as_eval(tmp_path, capitals()))[1:] == (newest, False)
 
 
@@ -206,6 +208,25 @@ def test_a_log_of_several_runs_is_no_second_one_of_a_run(tmp_path: Path) -> None
         import_logs(files=[written(tmp_path, "b.jsonl", both)], second_of=str(run.pk), user=None)
     assert refused.value.fields == {"second_of": "The log holds several runs; send one alone."}
     assert RunRecord.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (b"r1", b"r1", "it is the log of that run"),
+        (b"paint-1b", b"paint-2b", "its model is paint-2b and not paint-1b"),
+        (b'"messages": [', b'"temperature": 0.5, "messages": [', "its settings are others"),
+    ],
+    ids=["itself", "another model", "other settings"],
+)
+def test_a_second_log_is_another_one_of_the_same_model_and_settings(
+    tmp_path: Path, old: bytes, new: bytes, why: str
+) -> None:
+    one = chat(tmp_path, "a.jsonl", "r1", "r2")
+    run = import_of(one)[1][0]
+    lines = one.path.read_bytes() if old == new else one.path.read_bytes().replace(b"r1", b"r3").replace(old, new)
+    with pytest.raises(InvalidInput, match=why):
+        import_logs(files=[written(tmp_path, "b.jsonl", lines)], second_of=str(run.pk), user=None)
 
 
 # Suites by what they hold
@@ -302,6 +323,58 @@ def test_a_log_with_fewer_samples_never_takes_the_place_of_a_longer_one() -> Non
         make_room(other, run)
     bare = replace(first, responses=tuple(replace(each, scores={}) for each in first.responses), scorers=())
     assert make_room(bare, run) == ""
+    scored = (logs.response("sky", score=0.0), *failed)
+    unknown = tuple(logs.case(case, messages=()) for case in logs.CASES)
+    assert make_room(replace(first, responses=scored, cases=unknown), run) == ""
+    lost = logs.response("sky", error="It failed.", text="", positions=None)
+    assert make_room(replace(first, responses=(lost, *failed)), run) == ""
+    with pytest.raises(Conflict, match="has other answers than this log"):
+        make_room(replace(first, responses=(logs.response("sky", 1, "red"), *failed)), run)
+    retried = replace(first, responses=(logs.response("sky"), logs.response("sea", 1, "red"), failed[1]))
+    assert make_room(retried, run).endswith("had 1 of the 2 answers of this log.")
+
+
+def test_an_eval_that_has_ended_takes_the_place_of_its_unended_log_though_it_answers_no_more() -> None:
+    ended = logs.log(own_ids=("eval 1",))
+    run = logs.stored(replace(ended, status="incomplete"))
+    assert make_room(ended, run).startswith(f"Takes the place of run {run.pk}, which was read before")
+
+
+def test_a_log_of_equal_answers_takes_the_place_of_one_that_had_no_prompts() -> None:
+    known = logs.log(own_ids=("eval 1",))
+    bare = replace(known, cases=tuple(logs.case(case, messages=()) for case in logs.CASES))
+    run = logs.stored(bare)
+    assert make_room(known, run) == f"Takes the place of run {run.pk}, which had no prompts."
+
+
+BEGAN, ENDED = (datetime(2026, 11, 1, hour, tzinfo=UTC) for hour in (9, 10))
+
+
+@pytest.mark.parametrize(
+    ("first", "changes", "is_same"),
+    [
+        ({"own_ids": ("e1",)}, {"responses": ()}, True),
+        ({"own_ids": ("e1",)}, {"model": "lab/paint-2b"}, False),
+        ({"own_ids": ("e1",)}, {"tool": "other_tool 1.2.3"}, False),
+        ({"own_ids": ("e1",)}, {"tool": "eval_tool 1.3.0"}, True),
+        ({"started_at": BEGAN, "finished_at": ENDED}, {"slug": "colors"}, True),
+        ({"started_at": BEGAN, "finished_at": ENDED}, {"finished_at": BEGAN}, False),
+        ({"started_at": BEGAN, "finished_at": ENDED}, {"responses": (logs.response("sky", 1, "red"),)}, False),
+    ],
+    ids=["its-id", "another-model", "another-tool", "a-newer-tool", "its-times", "another-end", "other-answers"],
+)
+def test_an_eval_is_told_by_its_id_or_by_its_times_and_answers(first: dict, changes: dict, is_same: bool) -> None:
+    one = logs.log(**first)
+    assert (ids_of(one) == ids_of(replace(one, **changes))) == is_same
+
+
+def test_what_failed_has_no_part_in_the_answers_ids_and_the_status_is_content() -> None:
+    there = logs.response("sky", request_id="r1")
+    lost = logs.response("sea", error="It failed.", text="", positions=None)
+    one = logs.log(there, lost)
+    assert ids_of(one) == ids_of(logs.log(there)) != []
+    assert content_of(one) == content_of(replace(one, model="lab/paint-2b"))
+    assert content_of(one) != content_of(replace(one, status="failed"))
 
 
 # Requests of a batch that come after its results
@@ -359,6 +432,8 @@ def test_requests_that_fit_no_run_or_two_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no run without prompts has results of all of them"):
         import_of(requests)
     import_of(results_of(tmp_path, "sky"))
+    with pytest.raises(InvalidInput, match="no run without prompts has results of all of them"):
+        import_of(requests, suite="mine")
     other = written(tmp_path, "other.jsonl", results_of(tmp_path, "sky").path.read_bytes().replace(b"blue", b"grey"))
     import_of(other)
     with pytest.raises(InvalidInput, match=r"fits the runs \d+ and \d+; import the results with it"):
