@@ -144,7 +144,7 @@ def test_a_release_says_where_the_sides_ended_differently_and_leaves_out_prompts
     who = f"The candidate, run {runs[1].pk}, has"
     assert [text for code, text in told if code == "endings_differ"] == [
         f"{who} 2 of 12 answers cut. The other side has 2 of 14.",
-        f"{who} 2 of 12 answers filtered. The other side has 0 of 14.",
+        f"{who} 2 of 12 answers stopped by a content filter. The other side has 0 of 14.",
     ]
     assert [text for code, text in told if code == "prompts_filtered"] == [
         f"The candidate, run {runs[1].pk}, lacks 1 prompt that its provider refused. The other side has answers.",
