@@ -409,7 +409,7 @@ def test_where_the_load_moves_bits_both_sides_are_run_again_in_turn(client_of):
     engineer = client_of("engineer")
     assert "not run in turn" in words_of(page_of(engineer, made))
     page = engineer.get(f"/releases/{made.pk}/rerun/?side=candidate").content.decode()
-    assert "Both sides in turn, repeat by repeat" in page
+    assert "Both sides, alternating repeat by repeat" in page
     engineer.post(f"/releases/{made.pk}/rerun/?side=candidate", {"sides": "both", "what": "suite", "endpoint": "local"})
     candidate, baseline = RunRecord.objects.order_by("-id")[:2]
     assert f"in turn with run {baseline.pk}" in candidate.events.get(code="created").text

@@ -16,7 +16,16 @@ from django.test import Client
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.baselines import set_baseline
 from runs.catalogue import create_endpoint, create_profile
-from runs.models import BaselineRecord, ProbeRecord, Rotation, RunRecord, ScheduledStart, ScheduleRecord, WorkerRecord
+from runs.models import (
+    AuditLineRecord,
+    BaselineRecord,
+    ProbeRecord,
+    Rotation,
+    RunRecord,
+    ScheduledStart,
+    ScheduleRecord,
+    WorkerRecord,
+)
 from runs.schedules import create_schedule
 from runs.suites import push_suite
 from runs.sweep import reconcile
@@ -72,10 +81,10 @@ def person(server: ScriptedServer, transactional_db: None) -> Any:
 
 
 def a_day_passes() -> None:
-    """Everything that is stored is a day older, but the worker, which lives on."""
+    """Everything that is stored is a day older, but the worker, which lives on, and the audit trail, which stays."""
     for model in apps.get_app_config("runs").get_models():
         fields = [field.name for field in model._meta.fields if isinstance(field, DateTimeField)]
-        if fields and model is not WorkerRecord:
+        if fields and model not in (WorkerRecord, AuditLineRecord):
             model._default_manager.update(**{name: F(name) - timedelta(days=1) for name in fields})
 
 
