@@ -281,7 +281,9 @@ def _describe_calls(run: "Run") -> str:
     if left_out:
         by = f" (probe {min(probes)})" if probes else ""
         text = f"The same without {listed(left_out)}, which the server refuses{by}."
-    by_check = next((fact for fact in run.settings if fact.wanted == "where_honoured" and fact.probe), None)
+    from evalboard.core.profile import WHERE_HONOURED  # takes longer than a command takes to its help
+
+    by_check = next((fact for fact in run.settings if fact.wanted == WHERE_HONOURED and fact.probe), None)
     if by_check is not None:
         saw = f"probe {by_check.probe} saw" if by_check.sent else f"probe {by_check.probe} did not see"
         text = f"{text} Logprobs are {'' if by_check.sent else 'not '}requested, as {saw} them honoured."

@@ -36,7 +36,7 @@ SECRET_PREFIX = "whsec_"  # noqa: S105  the prefix of secrets, by which log filt
 # whoever sends to them at this moment is not waited for.
 SUBSCRIBERS = "SELECT id FROM runs_webhook WHERE is_active AND events @> %s::jsonb ORDER BY id FOR KEY SHARE"
 LONGEST_URL = 500
-MAX_TESTS = 10  # in a minute of one person: whoever may read may name an address of other people
+MAX_TESTS = 10  # in a minute of one person: every reader may name the address of another person
 MAX_WEBHOOKS = 50  # each event writes a row for each of them
 
 

@@ -273,7 +273,7 @@ def test_a_no_ship_in_which_no_case_broke_leads_to_none():
     assert [each.label for each in release_steps.steps(opened, EVERYTHING)] == ["Sign off…"]
 
 
-def test_the_first_step_leads_whoever_may_do_it_now():
+def test_the_first_step_that_this_person_may_do_leads():
     runner, reader = frozenset({"read", "run"}), frozenset({"read"})
     refused = staged.report().settle.model_copy(update={"refused": "Run 61 is incomplete."})
     looks, changes_judge = (
